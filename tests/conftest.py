@@ -29,12 +29,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_EVALUATE_OFFLINE"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # two processes run the tests, and their models are small
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "PASSIVE"
-)  # threads that wait leave the cores to the others
+# two processes run the tests, and their models are small
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# threads that wait leave the cores to the others
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.hookimpl(tryfirst=True)

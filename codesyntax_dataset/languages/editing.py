@@ -31,9 +31,8 @@ GO = Editing(
     identifier=re.compile(rf"(?!(?:{_GO})\b)[^\W\d]\w*"),
 )
 
-_JAVASCRIPT = (
-    "accessor|arguments|constructor|get|meta|set|target|using"  # names that are none in some places
-)
+# names that are none in some places
+_JAVASCRIPT = "accessor|arguments|constructor|get|meta|set|target|using"
 _TYPESCRIPT = (
     "any|asserts|bigint|boolean|global|infer|is|never|number|object|out|override|require|satisfies|string|symbol|unique|"
     "unknown"

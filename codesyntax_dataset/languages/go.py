@@ -8,9 +8,8 @@ from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
-_WHILE = (
-    "*[0]<!for_clause|range_clause>"  # a loop without such a clause has a condition, or nothing
-)
+# a loop without such a clause has a condition, or nothing
+_WHILE = "*[0]<!for_clause|range_clause>"
 _OPERATORS = "'+= -= *= /= %= &= |= ^= <<= >>= &^='"
 _CASES = "*<expression_case|type_case|communication_case|default_case>"
 _BODY = "*<statement_list>/*"

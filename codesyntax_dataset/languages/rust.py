@@ -8,9 +8,8 @@ from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
-_FUNCTION = (
-    "function<generic_function>/function | function<!break_expression>"  # `break (a, b)` is no call
-)
+# `break (a, b)` is no call
+_FUNCTION = "function<generic_function>/function | function<!break_expression>"
 
 _BINARY = "binary_expression"
 _LEVELS = (  # of the Rust Reference

@@ -124,9 +124,8 @@ def probe(
             if done.error is not None and len(named) == 1:
                 failure = done.error
                 break
-            everything.append(
-                done._replace(result=None)
-            )  # of fifty models they would fill the memory
+            # of fifty models they would fill the memory
+            everything.append(done._replace(result=None))
             if done.result is None:
                 continue
             if held_out:

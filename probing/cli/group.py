@@ -157,9 +157,8 @@ def quiet_hub() -> None:
 def quiet_libraries() -> None:
     """Silence library messages and progress bars: important ones are repeated in our messages."""
     quiet_hub()
-    os.environ.setdefault(
-        "HF_DATASETS_DISABLE_PROGRESS_BARS", "1"
-    )  # read on import, which many commands do without
+    # read on import, which many commands do without
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     if imported := sys.modules.get("datasets"):
         imported.disable_progress_bars()
 

@@ -539,9 +539,8 @@ def _read_data(
             _check_edges(model, part, part_edges, len(functions[part]), data)
     short = _characters(data, first.config, "validation").max() <= SHORT_CODE
     sizes = len(functions["test"]), len(functions["validation"])
-    whole = cache(
-        partial(WholeSplits, data, first.config, first.direction)
-    )  # read if any model needs it
+    # read if any model needs it
+    whole = cache(partial(WholeSplits, data, first.config, first.direction))
 
     def of_all(model: Probed) -> Evidence:
         return whole().evidence(model)

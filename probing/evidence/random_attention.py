@@ -65,9 +65,8 @@ class _RandomRanks(RanksInParts):
 
     def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
         rng = np.random.default_rng(self._seed)
-        starts = np.flatnonzero(
-            np.diff(self._edges.function, prepend=-1)
-        )  # edges come function by function
+        # edges come function by function
+        starts = np.flatnonzero(np.diff(self._edges.function, prepend=-1))
         start = 0
         while start < len(self._edges):
             later = starts[np.searchsorted(starts, start + _EDGES) :]

@@ -49,9 +49,8 @@ logger = logging.getLogger(__name__)
 EVALUATED_FUNCTIONS = 64
 """How many functions of each split are read, if there are so many, and how many minimal pairs."""
 
-_MASKED = (
-    4  # one in so many of them is masked: all its nodes, which takes as long as reading the others
-)
+# one in so many of them is masked: all its nodes, which takes as long as reading the others
+_MASKED = 4
 
 _BATCH_TOKENS = 1024  # few, because most of the memory is that of the training
 
@@ -153,9 +152,8 @@ def _of_masked(session: Session, language: str, functions: int) -> dict[str, flo
 def _in_own_precision(model: Any) -> Iterator[None]:
     """Run the model in the precision of its weights, even where a Trainer lets it compute in
     another one."""
-    replaced = vars(model).pop(
-        "forward", None
-    )  # in mixed precision, accelerate puts its own in place
+    # in mixed precision, accelerate puts its own in place
+    replaced = vars(model).pop("forward", None)
     try:
         with torch.autocast(next(model.parameters()).device.type, enabled=False):
             yield

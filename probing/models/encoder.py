@@ -79,9 +79,8 @@ class Encoder(LoadedModel):
     def __init__(self, loaded: Loaded):
         super().__init__(loaded)
         self.model = body_of(loaded.model)
-        config: Any = getattr(
-            self.model, "config", loaded.model.config
-        )  # the encoder of fsmt has none of its own
+        # the encoder of fsmt has none of its own
+        config: Any = getattr(self.model, "config", loaded.model.config)
         self.family = config.model_type
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
         self._options = without_cache(self.model)
@@ -153,10 +152,11 @@ class Encoder(LoadedModel):
         length = inputs["input_ids"].shape[1]
         layers = self.run(inputs, "eager", output_attentions=True)["attentions"]
         for maps in layers:
+            # some families use another kind of attention for long inputs
             if maps.shape[2:] != (
                 length,
                 length,
-            ):  # some families use another kind of attention for long inputs
+            ):
                 raise ModelError(
                     f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for {length} sub-tokens: "
                     "lower --max-length to where its attention changes"
@@ -255,9 +255,8 @@ def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
 
 def _factor(projection: torch.nn.Module, heads: int) -> torch.Tensor:
     weight = projection.get_parameter("weight").detach().float()
-    if isinstance(
-        projection, torch.nn.Linear
-    ):  # otherwise of GPT-2's kind, whose inputs come first
+    # otherwise of GPT-2's kind, whose inputs come first
+    if isinstance(projection, torch.nn.Linear):
         weight = weight.T
     return torch.linalg.qr(weight.unflatten(0, (heads, -1)).mT, mode="r").R
 

@@ -218,15 +218,13 @@ def _rotary(
     rope = {"rope_type": "default", "rope_theta": base, **scaling}
     if part != head_dim or architecture.partial:
         rope["partial_rotary_factor"] = part / head_dim
-    if (
-        architecture.model_type == "gemma3_text"
-    ):  # its layers with a window have positions of their own, never scaled
+    # its layers with a window have positions of their own, never scaled
+    if architecture.model_type == "gemma3_text":
         near = {"rope_type": "default", "rope_theta": keys.number("rope.freq_base_swa", 10_000.0)}
         return {"rope_parameters": {"full_attention": rope, "sliding_attention": near}}
     fields: dict[str, Any] = {"rope_parameters": rope}
-    if (
-        architecture.model_type == "phi3" and "original_max_position_embeddings" in rope
-    ):  # it looks there
+    # it looks there
+    if architecture.model_type == "phi3" and "original_max_position_embeddings" in rope:
         fields["original_max_position_embeddings"] = rope["original_max_position_embeddings"]
     return fields
 

@@ -39,19 +39,16 @@ from probing.models.untrusted import check_asked, check_growth, check_parts
 _LARGEST_GGUF_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
 _MOST_TENSORS = 100_000  # the largest known models have a few thousand
 _MOST_FIELDS = 10_000  # known files have some fifty
-_MOST_VALUES = (
-    1 << 21
-)  # in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
+# in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
+_MOST_VALUES = 1 << 21
 _LONGEST_NAME = 1 << 10  # bytes; llama.cpp allows 64
 _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
-_MOST_PIECES = (
-    1 << 28
-)  # squared lengths of tokens: without merges, transformers tries every split of every token
+# squared lengths of tokens: without merges, transformers tries every split of every token
+_MOST_PIECES = 1 << 28
 _LARGEST_DIMENSION = 1 << 40
 
-_MOST_LISTED_NUMBERS = (
-    1 << 12
-)  # numbers that are read, of layers or frequencies: known ones have a few hundred
+# numbers that are read, of layers or frequencies: known ones have a few hundred
+_MOST_LISTED_NUMBERS = 1 << 12
 
 _NUMBER_FORMATS = {
     0: "<B",

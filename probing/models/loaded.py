@@ -177,9 +177,8 @@ class LoadedModel:
             ids, offsets = ids[~special], offsets[~special]
             for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
                 piece, spelled = text[start:end], str(self.tokenizer.decode([token]))
-                if (
-                    not spelled.strip()
-                ):  # the marker of a space, which some tokenizers also put before the text
+                # the marker of a space, which some tokenizers also put before the text
+                if not spelled.strip():
                     continue
                 total += 1
                 times[start:end] += 1

@@ -342,9 +342,8 @@ def _compared_logits(
     if largest is None:
         return numbers
     least, last = top[:, -1], top[:, KS[-1] - 1]
-    beyond = (least == best[:, 0]) | (
-        (least == true[:, 0]) & (last <= true[:, 0])
-    )  # ties that go on
+    # ties that go on
+    beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))
     if logits.device.type == "cuda":  # asking which rows these are would be waiting for it
         return torch.where(beyond[:, None], _compared_logits(logits, truth, near, None), numbers)
     if beyond.any():

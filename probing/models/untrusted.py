@@ -56,10 +56,11 @@ def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
 def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
     """Raise ModelError for a configuration that asks for far more than so many weights."""
     asked = computed = 0
+    # an error comes again when the model is loaded
     with (
         contextlib.suppress(Exception),
         torch.device("meta"),
-    ):  # an error comes again when the model is loaded
+    ):
         empty = AutoModel.from_config(config)
         asked = sum(parameter.numel() for parameter in empty.parameters())
         computed = sum(buffer.numel() for buffer in empty.buffers())

@@ -45,9 +45,8 @@ class Model(NamedTuple):
 
     location: str
     name: str
-    reads: (
-        str | None
-    )  # the only language that its tokenizer reads, if it is for one, as CuBERT's are
+    # the only language that its tokenizer reads, if it is for one, as CuBERT's are
+    reads: str | None
     weights: int
     heads: int  # in all layers
 

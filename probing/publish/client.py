@@ -214,9 +214,8 @@ def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
         return f"{repo} is gated ({reason}): accept its terms on its page, and log in with the same account"
     if isinstance(error, hub_errors.RevisionNotFoundError):
         return f"{repo} has no such revision ({reason})"
-    if (
-        isinstance(error, hub_errors.RepositoryNotFoundError) or status == 404
-    ):  # for an invalid token the status is 401
+    # for an invalid token the status is 401
+    if isinstance(error, hub_errors.RepositoryNotFoundError) or status == 404:
         return f"{repo} does not exist, or the token has no access to it ({reason})"
     if status == 401:
         return f"the Hub does not accept the token ({reason}): log in again with `hf auth login`, or set HF_TOKEN"

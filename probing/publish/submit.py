@@ -689,9 +689,8 @@ def _card(
     replaced = [(dataset, headline.name) for headline in tasks.values()]
     try:
         card = ModelCard(there if there is not None else "---\n---\n")
-        if (
-            there and card.text == there and there.lstrip("\ufeff").startswith("---")
-        ):  # we would add a second block
+        # we would add a second block
+        if there and card.text == there and there.lstrip("\ufeff").startswith("---"):
             raise ValueError("it is not between two lines ---, the first of which begins the file")
         assert isinstance(card.data, ModelCardData)
         others = [

@@ -20,10 +20,11 @@ if TYPE_CHECKING:  # a command that prints tables draws nothing
     from matplotlib.figure import Figure, FigureBase
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
+# text on cells: neither PAPER nor INK, which the page replaces
 ON_DARK, ON_BRIGHT = (
     "#fffffe",
     "#000001",
-)  # text on cells: neither PAPER nor INK, which the page replaces
+)
 
 COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
 """Colours of models (after Okabe and Ito), distinguishable for most colour-blind readers, on light
@@ -326,9 +327,8 @@ def lay_out(figure: Figure) -> Figure:
     """Compute the layout once: it takes about as long as drawing."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-    figure.set_layout_engine(
-        None
-    )  # with "none" a placeholder stays, for which each file would be drawn twice
+    # with "none" a placeholder stays, for which each file would be drawn twice
+    figure.set_layout_engine(None)
     return figure
 
 
@@ -348,9 +348,10 @@ def for_page(svg: str, prefix: str) -> str:
     """Embed an SVG in a page: with unique ids, the text colour of the page, and a transparent
     background."""
     svg = svg[svg.index("<svg") :]
+    # the page has the style
     svg = re.sub(
         r"<metadata>.*?</metadata>|<style\b.*?</style>|(?<=\n) +", "", svg, flags=re.DOTALL
-    )  # the page has the style
+    )
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # nothing refers to groups
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
@@ -392,9 +393,8 @@ def _legend(figure: FigureBase, axes: Any) -> None:
     for axis in np.ravel(axes):
         handles, names = axis.get_legend_handles_labels()
         labels |= {fill(name, 46): handle for name, handle in zip(names, handles)}
-    widest = 0.45 + 0.075 * max(
-        len(line) for label in labels for line in label.split("\n")
-    )  # inches
+    # inches
+    widest = 0.45 + 0.075 * max(len(line) for label in labels for line in label.split("\n"))
     fitting = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
     rows = -(-len(labels) // fitting)
     columns = -(-len(labels) // rows)  # of equal length, as far as possible

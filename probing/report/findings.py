@@ -175,9 +175,8 @@ class Findings:
 
     def _of(self, protocol: str, name: str, *rest: Any) -> Score | None:
         known = self.scores.get((name, protocol, *rest))
-        if (
-            known is None and protocol == SAME_RELATIONS and name not in self.paper
-        ):  # no relation is lacking there
+        # no relation is lacking there
+        if known is None and protocol == SAME_RELATIONS and name not in self.paper:
             return self.scores.get((name, PUBLISHED, *rest))
         return known
 

@@ -213,9 +213,8 @@ class _TopTokens(BatchListener):
     def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         tokens_of, weights_of = [], []
         for _, rows in pooled:
-            weights, tokens = rows.sort(
-                dim=-1, descending=True, stable=True
-            )  # stable: equal weights by lower token
+            # stable: equal weights by lower token
+            weights, tokens = rows.sort(dim=-1, descending=True, stable=True)
             tokens_of.append(tokens[..., : self.count].cpu().numpy().astype(np.uint16))
             roots = (255 * weights[..., : self.count].clamp(0, 1).sqrt()).round()
             weights_of.append(roots.to(torch.uint8).cpu().numpy())

@@ -192,9 +192,8 @@ class Result(Record, Generic[L]):
 
     def plot(self, axes: Any = None) -> Any:
         """Draw it on matplotlib `axes`, or on new ones, and return them, as `probing.plot` does."""
-        return import_module("probing").plot(
-            self, axes
-        )  # of the report's room, which no module here imports
+        # of the report's room, which no module here imports
+        return import_module("probing").plot(self, axes)
 
     def of_model_at(self, path: Path | None) -> Self:
         """The same result, with the location of its model."""

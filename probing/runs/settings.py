@@ -68,9 +68,8 @@ class RunSettings(Record):
     KIND: ClassVar[tuple[str, ...]] = ()
 
     model: str
-    revision: (
-        str  # commit on the Hub, or digest of a local model, and that of its head if this is used
-    )
+    # commit on the Hub, or digest of a local model, and that of its head if this is used
+    revision: str
     data: str  # name@version
     labels: str  # digest of the labels that were read
     config: str
@@ -106,9 +105,8 @@ class RankingSettings(RunSettings):
     """Everything that determines a run that ranks by weights."""
 
     weights: str = BY_ATTENTION  # one of WEIGHTS
-    begin: Number | None = (
-        NO_TOKEN  # the token before the text of a decoder whose tokenizer puts none there
-    )
+    # the token before the text of a decoder whose tokenizer puts none there
+    begin: Number | None = NO_TOKEN
 
     @property
     def other_weights(self) -> str | None:
@@ -127,9 +125,8 @@ class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
 
     dtype: str
-    control: (
-        str | None
-    )  # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
+    # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
+    control: str | None
     seed: int | None  # of the control
     pool: str = BY_SUM  # one of POOLS
 

@@ -445,9 +445,8 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     gained = score[first] - score[second]
     products = shares @ shares.T
     squares = products.diagonal()[first] + products.diagonal()[second] - 2 * products[first, second]
-    squares = np.maximum(
-        squares, gained**2 / clusters
-    )  # the lower bound, which rounding may violate
+    # the lower bound, which rounding may violate
+    squares = np.maximum(squares, gained**2 / clusters)
     differs = np.abs(gained) > 1e-4
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=differs)
     separate = rejected(np.minimum(1, 2 * _BENTKUS * ndtr(-z)))

@@ -58,6 +58,7 @@ def test_space_before_the_word_belongs_to_nobody():
     """Of `if x:` + line break + indentation + `return 1`: offsets with their spaces, and as RoBERTa's tokenizer trims them."""
     code = "if x:\n    return 1"
     tokens = [(0, 2), (3, 4), (4, 5), (5, 6), (6, 10), (10, 16), (17, 18)]
+    # `\\n   ` is one sub-token, ` return` another
     spaces = [
         (0, 2),
         (2, 4),
@@ -65,7 +66,7 @@ def test_space_before_the_word_belongs_to_nobody():
         (5, 9),
         (9, 16),
         (16, 18),
-    ]  # `\\n   ` is one sub-token, ` return` another
+    ]
     trimmed = [(0, 2), (3, 4), (4, 5), (5, 6), (10, 16), (17, 18)]
     expected = [(0, 0), (1, 1), (2, 2), (3, 3), (-1, -1), (4, 4), (5, 5)]
     for offsets in (spaces, trimmed):

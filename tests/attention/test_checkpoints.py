@@ -144,9 +144,8 @@ def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, h
         Checkpoint("late", 1),
         Checkpoint("early", 2),
     ]
-    shutil.copy(
-        training / "step-000008" / "config.json", tmp_path / "words"
-    )  # the model of the last step, as trainers do
+    # the model of the last step, as trainers do
+    shutil.copy(training / "step-000008" / "config.json", tmp_path / "words")
     assert checkpoints(str(tmp_path / "words")) == [Checkpoint(None, None)]
 
 

@@ -154,9 +154,8 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
 @pytest.mark.parametrize("at_once", [1, 3, 7, 4096])
 def test_parts_of_a_file_are_the_ledger(tmp_path, monkeypatch, at_once):
     """Whatever the size of the parts and of the file's row groups, and whichever edges are taken."""
-    whole = ledger_of(
-        sorted(np.random.default_rng(1).integers(0, 9, 40).tolist()), heads=4
-    )  # not as many as rules
+    # not as many as rules
+    whole = ledger_of(sorted(np.random.default_rng(1).integers(0, 9, 40).tolist()), heads=4)
     whole.save(tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     pq.write_table(table, tmp_path / "b.parquet", row_group_size=5)

@@ -472,9 +472,8 @@ def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, t
     options = {"batch_tokens": 1, "limit": 70}  # one function at a time: slow enough to be hit
     probe(tiny_model, dataset_folder, "python", output=tmp_path / "whole", **options)
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(
-        ["probing.models.load", "probing.runs.data"]
-    )  # what takes seconds, once
+    # what takes seconds, once
+    server.set_forkserver_preload(["probing.models.load", "probing.runs.data"])
     arguments = (str(tiny_model), str(dataset_folder), "python")
     rng = np.random.default_rng()
     for _ in range(5):
@@ -715,9 +714,8 @@ def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
             0
         ].numpy()  # (L, H, S, S)
     # BERT splits this code at every token's bounds, so that each sub-token belongs to one token
-    member = np.array(
-        [[t.start <= a < b <= t.end for a, b in offsets] for t in tokens], float
-    )  # (T, S)
+    # (T, S)
+    member = np.array([[t.start <= a < b <= t.end for a, b in offsets] for t in tokens], float)
     assert (member.sum(axis=1) > 0).all()
     pooled = (member / member.sum(axis=1, keepdims=True)) @ maps @ member.T
     assert np.array_equal(with_them.ledger.ranks, rank_attention(pooled, edges))

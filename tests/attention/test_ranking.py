@@ -88,18 +88,16 @@ def random_function(rng, index, layers, heads, pool=SUM):
     words = mean @ maps @ (mean if pool == MEAN else member).T  # (layers, heads, tokens, tokens)
     if pool == MAX:
         words = np.stack([(mean @ maps * subs_of).max(axis=-1) for subs_of in member], axis=-1)
-    words[:, :, range(tokens), range(tokens)] += (
-        alignment.mapped * 0.125
-    )  # seen by plain_ranks as having sub-tokens
+    # seen by plain_ranks as having sub-tokens
+    words[:, :, range(tokens), range(tokens)] += alignment.mapped * 0.125
     edges = [("relation", int(h), int(b), int(e)) for h, b, e in zip(head, begin, end)]
     return function, maps, words, edges
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize(
-    ("elements", "pool"), [(1, SUM), *((1 << 20, pool) for pool in POOLS)]
-)  # one function and one edge at a time, or all at once
+# one function and one edge at a time, or all at once
+@pytest.mark.parametrize(("elements", "pool"), [(1, SUM), *((1 << 20, pool) for pool in POOLS)])
 def test_batch_ranker_like_a_plain_loop(direction, elements, pool):
     rng = np.random.default_rng(7)
     layers, heads = 2, 3
@@ -151,9 +149,8 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     ranker(rows_of(torch.rand(2, 2, 4, 4)))
     assert [group for group, _ in ranker.groups] == [slice(0, 1), slice(1, 2)]
     assert seen == 2 * edges_at_once
-    assert (
-        BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0
-    )  # it keeps nothing by itself
+    # it keeps nothing by itself
+    assert BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0
 
 
 @pytest.mark.slow

@@ -154,9 +154,8 @@ def published_procedure(data: str) -> None:
 def noise_nearby(edges: Edges, rng: np.random.Generator, heads: int) -> np.ndarray:
     """Ranks (rules, E, 1, heads) of heads that attend to the 20 tokens behind the one that reads, in random order."""
     near = np.arange(20)
-    order = rng.permuted(
-        np.tile(near.astype(np.uint8), (len(edges), heads, 1)), axis=-1
-    )  # (E, heads, 20)
+    # (E, heads, 20)
+    order = rng.permuted(np.tile(near.astype(np.uint8), (len(edges), heads, 1)), axis=-1)
     first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
     spans = (first, first), (first, last), (last, last)
     ranks = [
@@ -217,9 +216,8 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
     def simulate(accuracy: np.ndarray, functions: int) -> RankLedger:
         """`accuracy`: (heads, relations). The functions have accuracies of their own, that on average."""
         edges = rng.poisson(per_function, (functions, len(names)))
-        own = rng.beta(
-            4 * accuracy, 4 * (1 - accuracy), (functions, *accuracy.shape)
-        )  # (F, heads, R)
+        # (F, heads, R)
+        own = rng.beta(4 * accuracy, 4 * (1 - accuracy), (functions, *accuracy.shape))
         function, relation = (
             np.repeat(index.ravel(), edges.ravel()) for index in np.indices(edges.shape)
         )

@@ -135,9 +135,8 @@ def variants(task):
         """Maps from the model, pooled to words and sorted, function by function, as the published code does."""
         with torch.inference_mode():
             for batch, inputs in batches():
-                maps = torch.stack(
-                    encoder.model(**inputs, output_attentions=True).attentions
-                )  # (L, B, H, S, S)
+                # (L, B, H, S, S)
+                maps = torch.stack(encoder.model(**inputs, output_attentions=True).attentions)
                 for place, function in enumerate(batch):
                     first, last = (
                         torch.from_numpy(x).to(maps.device)[:, None] for x in function.alignment

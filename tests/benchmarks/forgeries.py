@@ -311,9 +311,8 @@ def honest_ranks(data: Path, dtype: str, runs: int, functions: int) -> tuple[int
                         [*command, *options, "--output", folder], check=True, capture_output=True
                     )
                     lazy = load(next(Path(folder).glob("*.json"))).ledger
-                    claimed = dataclasses.replace(
-                        lazy, ranks=np.array(lazy.ranks)
-                    )  # the folder goes
+                    # the folder goes
+                    claimed = dataclasses.replace(lazy, ranks=np.array(lazy.ranks))
             else:
                 torch.set_num_threads(1 + run % 2)
                 claimed = probed(probing, tokens)

@@ -33,9 +33,8 @@ def run(times: int, model: str | None = None) -> None:
         functions = datasets.load_dataset(
             f"{folder}/codesyntax", "python", split="test", cache_dir=f"{folder}/cache"
         )
-        repeated = datasets.concatenate_datasets(
-            [functions] * times, info=datasets.DatasetInfo()
-        )  # its own, not the split
+        # its own, not the split
+        repeated = datasets.concatenate_datasets([functions] * times, info=datasets.DatasetInfo())
         result = probe(EMBEDDED, repeated) if model is None else mask(model, repeated, draws=2)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(

@@ -92,13 +92,11 @@ def table(folders: tuple[Path, ...]) -> None:
         called = [[evaluated(path, functions) for path in paths] for paths in late]
         seconds = np.median([[call["seconds"] for call in calls] for calls in called])
         for name in called[0][0]["numbers"]:
-            values = np.array(
-                [[call["numbers"][name] for call in calls] for calls in called]
-            )  # (seeds, checkpoints)
+            # (seeds, checkpoints)
+            values = np.array([[call["numbers"][name] for call in calls] for calls in called])
             signal = np.ptp(values, axis=1).mean()
-            steps = np.sqrt(
-                (np.diff(values, 2, axis=1) ** 2).mean() / 6
-            )  # variances of a second difference: 1 + 4 + 1
+            # variances of a second difference: 1 + 4 + 1
+            steps = np.sqrt((np.diff(values, 2, axis=1) ** 2).mean() / 6)
             seeds = np.sqrt(values.var(axis=0, ddof=1).mean())
             r = np.mean([np.corrcoef(of, loss)[0, 1] for of, loss in zip(values, losses)])
             cells = [

@@ -96,9 +96,8 @@ def main() -> None:
         for one in silence.passes_of(source, job.provenance.heads, model.mask is not None)
     }
     passes = list(distinct.values())
-    job.reference = job.reference[
-        : max(1, len(job.functions) // 10)
-    ]  # of a whole run they are a small part
+    # of a whole run they are a small part
+    job.reference = job.reference[: max(1, len(job.functions) // 10)]
     started = time.process_time()
     for part in job.parts:
         job.run(part, tqdm(disable=True))

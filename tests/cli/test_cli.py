@@ -189,10 +189,11 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
         assert words in probed.stdout
     assert run("score", ledger).stdout == probed.stdout
     told = json.loads(ledger.with_name(ledger.name.replace(".ledger.parquet", ".json")).read_text())
+    # what no ledger knows
     for path, place in (
         ("data_path", dataset_folder),
         ("model_path", tiny_model),
-    ):  # what no ledger knows
+    ):
         assert (tmp_path / told.pop(path)).samefile(place)
     assert json.loads(run("score", ledger, "--json").stdout) == told
 
@@ -218,9 +219,8 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
     for _ in range(2):  # the second time, a glob finds what the first one wrote
         analysed = run("errors", *sorted(tmp_path.glob("*.json")), "--model", tiny_model, *data)
         assert analysed.stderr.count("wrote ") == 2
-    assert (
-        run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout
-    )  # results, ledgers and error analyses
+    # results, ledgers and error analyses
+    assert run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout
 
 
 @pytest.mark.slow

@@ -154,10 +154,11 @@ def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     printed = CliRunner().invoke(main, ["score", str(ledger)]).stdout
     assert "mean of" in printed
     altered = folder / "altered/result.json"  # its numbers are not printed, but those of its ledger
+    # a ledger given twice is scored once
     for given in (
         [results],
         [result],
         [altered],
         [result, ledger, results],
-    ):  # a ledger given twice is scored once
+    ):
         assert CliRunner().invoke(main, ["score", *map(str, given)]).stdout == printed

@@ -74,9 +74,8 @@ def test_other_corpora_are_drawn_by_repository(tmp_path):
     ]
     assert {function.partition for function in read(file, validation_fraction=0)} == {"test"}
     alone = read(write(tmp_path / "alone.parquet", content=content))
-    assert (
-        sum(function.partition == "validation" for function in alone) == 3
-    )  # a fifth of the rows, rounded
+    # a fifth of the rows, rounded
+    assert sum(function.partition == "validation" for function in alone) == 3
 
 
 def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):

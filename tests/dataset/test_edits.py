@@ -279,10 +279,11 @@ def test_the_image_of_labels():
     own = spaced(EDITED.code, *PROVED, (0, 7, 7), (7, 9, 9))  # edges of what was put in
     assert image(BEFORE, EDITED, own) == [Edge("r", *edge) for edge in PROVED]
     narrow = [(0, 2, 2), (0, 5, 5), (0, 9, 9)]  # the block may end as before, too
+    # a dependent may begin with brackets put in, if they close
     bracketed = [
         (0, 1, 3),
         *PROVED[1:],
-    ]  # a dependent may begin with brackets put in, if they close
+    ]
     for edges in (narrow, bracketed):
         assert image(BEFORE, EDITED, spaced(EDITED.code, *edges)) == [
             Edge("r", *edge) for edge in edges

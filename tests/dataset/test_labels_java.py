@@ -257,10 +257,11 @@ def test_unicode_escapes_are_decoded_and_keep_their_places(source, text):
 )
 def test_a_syntax_error_of_java_1_3_empties_the_body(body):
     code = f"static int f(a.B c) {{ g(h); {body} }}"
+    # a => B, a.B c => c
     signature = [
         ("children:parent->child", 4, 6, 6),
         ("children:parent->child", 4, 7, 7),
-    ]  # a => B, a.B c => c
+    ]
     assert annotate(code, "java").edges == signature
     assert annotate("static int f(a.B c) { g(h); }", "java").edges[-1] == (
         "children:parent->child",
@@ -354,19 +355,22 @@ DEPTH = 3000
 @pytest.mark.parametrize(
     ("body", "edges"),
     [
+        # Assign, value, left and right, DEPTH operands behind the first
         (
             "x = a" + " + a" * DEPTH + ";",
             3 + DEPTH,
-        ),  # Assign, value, left and right, DEPTH operands behind the first
+        ),
+        # nested: each two operands, the second of two itself
         (
             "x = a" + " + a * a" * DEPTH + ";",
             2 + 4 * DEPTH,
-        ),  # nested: each two operands, the second of two itself
+        ),
         ('x = "a"' + ' + "a"' * DEPTH + ";", 3 + DEPTH),
+        # `x = ...f()` ends in brackets: no Assign and no value
         (
             "x = a" + ".f()" * DEPTH + ";",
             2 * DEPTH,
-        ),  # `x = ...f()` ends in brackets: no Assign and no value
+        ),
         ("x = " + "f(" * DEPTH + "a" + ")" * DEPTH + ";", 2 * DEPTH + 2),
         ("x = " + "(" * DEPTH + "a" + ")" * DEPTH + ";", 2),
         ("x = " + "- " * DEPTH + "a;", 2 + DEPTH),

@@ -319,9 +319,8 @@ def test_held_out_predictors_come_from_validation_alone():
     assert result.picks["held-out"].names("offset", "first", "r")[:3] == [2, 1, 3]
     held, same = (result.hits[protocol]["offset"] for protocol in ("held-out", "published"))
     assert held.relations == ["r"] and held.unchosen == {"s": 1}
-    assert (
-        held.total[:20, 0].tolist() == [1] + [3] * 19
-    )  # then come 1 and 3, which are as near to 2
+    # then come 1 and 3, which are as near to 2
+    assert held.total[:20, 0].tolist() == [1] + [3] * 19
     assert same.total[:2, same.relations.index("r")].tolist() == [2, 3]
     # of published, r alone stands beside held-out: 2 of 3; with s, 1 of 1, the mean is another
     assert result.same_relations["offset"]["first"]["1"][0] == pytest.approx(200 / 3)
@@ -342,14 +341,12 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     filled = picks.filled(of_function)
     nearest = [7, 1, 2, 6, 8, 3, 5, 9, 4, 10, *range(11, 21)]
     assert filled.names("offset", "first", "r") == nearest
-    assert filled.names("offset", "first", "s") == list(
-        range(1, 21)
-    )  # no offset hits what is before the head
+    # no offset hits what is before the head
+    assert filled.names("offset", "first", "s") == list(range(1, 21))
     keywords = filled.names("keyword", "first", "r")
     assert keywords[:5] == ["else", "in", "if", "False", "None"] and len(set(keywords)) == 20
-    without = picks.filled(
-        of_function, useless={"r": [2, 6]}
-    )  # which only the rule first cannot use
+    # which only the rule first cannot use
+    without = picks.filled(of_function, useless={"r": [2, 6]})
     assert without.names("offset", "first", "r") == [7, 1, 8, 3, 5, 9, 4, 10, *range(11, 23)]
     assert without.names("offset", "last", "r") == nearest
     backwards = pick(of_function, DEPENDENT_FIRST).filled(of_function)
@@ -422,9 +419,8 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
 
 def noise_nearby(edges, rng, heads=6):
     """The ledger of heads that attend to the 20 tokens behind the one that reads, in random order."""
-    order = rng.permuted(
-        np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1
-    )  # (E, heads, 20)
+    # (E, heads, 20)
+    order = rng.permuted(np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1)
     first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
     spans = (first, first), (first, last), (last, last)
     near = np.arange(20)
@@ -499,11 +495,12 @@ def test_bad_input_is_refused(dataset_folder):
         ((dataset_folder, "python", "tset"), UnknownName, "test"),
         ((dataset_folder, "python", "validation"), DatasetError, "score another split"),
         ((dataset_folder, "python", "test", "backwards"), UnknownName, "dependent-to-head"),
+        # before it is looked for
         (
             ("no/such", "python", "test", "backwards"),
             UnknownName,
             "dependent-to-head",
-        ),  # before it is looked for
+        ),
         ((dataset_of((["a"], [])), "python"), DatasetError, "DatasetDict"),
     ]:
         with pytest.raises(error, match=words):
@@ -605,9 +602,8 @@ def test_random_weights_are_another_model_of_the_same_shape(tiny_model):
         weights[one], weights[other]
     )
     assert torch.equal(weights[one], weights[same])
-    assert torch.equal(
-        weights[first], weights[model]
-    )  # which the fixture built with the seed 0, as transformers does
+    # which the fixture built with the seed 0, as transformers does
+    assert torch.equal(weights[first], weights[model])
     assert {key: value.shape for key, value in one.state_dict().items()} == {
         key: value.shape for key, value in model.state_dict().items()
     }

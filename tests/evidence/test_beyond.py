@@ -61,9 +61,8 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
         for seed in range(20)
     ]
     others = rivals(edges["validation"], edges["test"], avoided)
-    assert (
-        others.of("offset", copies).relations == copies.chosen.relations
-    )  # without those of few edges
+    # without those of few edges
+    assert others.of("offset", copies).relations == copies.chosen.relations
     assert set(others.hits["offset"].relations) > {*copies.chosen.relations}
     shares = np.array([one.chosen.hits.scores(one.chosen.system) for one in drawn])  # (draws, M, R)
     assert (
@@ -87,10 +86,11 @@ def test_strata_by_hand():
     ranks[0, [0, 3, 7], 1, 0] = 0  # of the head that the first relation chose
     ranks[0, [2, 4], 0, 1] = 0, 1
     ranks[1:, :, :] = 0  # other rules
+    # by the first rule
     choice = {
         names[0]: np.array([[(1, 0), (0, 0)]]),
         names[1]: np.array([[(0, 1), (0, 0)]]),
-    }  # by the first rule
+    }
     offsets = {names[0]: [1], names[1]: [-5], names[2]: [1]}
     assert strata(RankLedger.of(table, ranks, {}), choice, offsets) == [
         ("distance", "1", 2, 100.0, 100.0),

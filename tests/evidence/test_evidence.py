@@ -44,9 +44,8 @@ def test_every_result_finds_its_counterpart(results):
         )
         assert probed.test.settings.control == probed.validation.settings.control == name
     (file,) = list(results.glob("tiny.python.test.*.json"))
-    assert [one.test.signature for one in find([file])] == [
-        model.test.signature
-    ]  # the other one lies beside it
+    # the other one lies beside it
+    assert [one.test.signature for one in find([file])] == [model.test.signature]
 
 
 @pytest.mark.slow

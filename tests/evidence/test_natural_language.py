@@ -85,9 +85,8 @@ def test_directions(tiny_model, sentences):
     assert result.settings.direction == DEPENDENT_TO_HEAD
     assert result.summaries["held-out"]["offset"] == other.summaries["held-out"]["offset"]
     picks = [of.picks["published"].picked["offset"]["first"] for of in (result, other)]
-    assert (
-        picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
-    )  # from `the` to its noun; from `off` to `turn`
+    # from `the` to its noun; from `off` to `turn`
+    assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
     assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
     found = {
         way: probe(str(tiny_model), sentences, "english", limit=20, direction=way)

@@ -80,9 +80,8 @@ def test_published_is_the_metrics_own_score():
         (f, relation) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)
     ]
     ledger = ledger_of([(*place, 0, 0, 0, 0, 0) for place in places], heads=5)
-    ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(
-        np.uint8
-    )  # other ranks by each rule
+    # other ranks by each rule
+    ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(np.uint8)
     chosen = published(ledger)
     found = summary(chosen)
     for rule in RULES:

@@ -105,9 +105,8 @@ def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     loaded = load_restoring("tiny-code-mlm")
     numbers = probing.evaluate(loaded.model.to(dtype), loaded.tokenizer, functions=8)
     assert set(numbers) - OF_HEADS == {"syntax/restored"}
-    assert numbers["syntax/restored"] == pytest.approx(
-        21, abs=9
-    )  # of the two functions; untrained it is 0
+    # of the two functions; untrained it is 0
+    assert numbers["syntax/restored"] == pytest.approx(21, abs=9)
     assert loaded.model.dtype == dtype
 
 

@@ -297,9 +297,8 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
     ):
         drawn = np.zeros((2000, len(found.places)), bool)
         one = draw(found, 32, np.random.default_rng(1))
-        alike = dataclasses.replace(
-            found, means={}, parts={}, least=found.largest
-        )  # of which draws are the same, without bounds
+        # of which draws are the same, without bounds
+        alike = dataclasses.replace(found, means={}, parts={}, least=found.largest)
         assert np.array_equal(one.places, draw(alike, 32, np.random.default_rng(1)).places)
         for row in drawn:
             row[np.searchsorted(found.places, draw(alike, 32, rng).places)] = True
@@ -519,9 +518,8 @@ def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
     tiny_model, dataset_folder, honest, tmp_path, monkeypatch
 ):
     """Found under the name in the result, and another one; named with --model it is what the result claims to be of."""
-    path = Path(
-        shutil.copytree(honest.parent, tmp_path / "to/another/place"), honest.name
-    )  # far from its model
+    # far from its model
+    path = Path(shutil.copytree(honest.parent, tmp_path / "to/another/place"), honest.name)
     other = shutil.copytree(tiny_model, tmp_path / "tiny")
     config = json.loads((other / "config.json").read_text())
     (other / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}))

@@ -142,10 +142,11 @@ def survive(of: World, command: str, usual: Undisturbed, kill: Kill, remove_firs
     told = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "interrupted")}.get(
         kill.signal
     )
+    # before the command began
     early = status == -kill.signal or (status, said) == (
         1,
         "\nAborted!\n",
-    )  # before the command began
+    )
     assert early or (
         told and status == told[0] and said.rpartition("Error: ")[2].startswith(told[1])
     ), f"it ended with {status} and said {said[-2000:]}"

@@ -235,9 +235,8 @@ class Repository:
 
     def _in_child(self, arguments: Sequence[str], plugin: Lines | Selection) -> int:
         os.setsid()
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # which is ignored in a background job
+        # which is ignored in a background job
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.chdir(self.folder)
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, sys.stdout.fileno())

@@ -122,9 +122,8 @@ def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp
 )
 def test_long_code_that_does_not_parse_has_the_tokens_of_short_code(language, code, comment):
     tokens = tokenize(code, language)
-    assert any(
-        " " in token.text for token in tokens
-    )  # of plain text, whose ends are those of its letters
+    # of plain text, whose ends are those of its letters
+    assert any(" " in token.text for token in tokens)
     assert tokenize(f"{code}\n{comment}{' a comment' * 300}\n", language) == tokens
 
 

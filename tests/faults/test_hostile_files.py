@@ -99,13 +99,13 @@ def far_off(data: bytes) -> bytes:
 
 GZ = gzip.compress(row("def f(): pass"))
 ZIP = zipped({MEMBER: GZ})
+# what each of the two headers of a member begins with
 LOCAL, CENTRAL = (
     b"PK\x03\x04\x14\0",
     b"PK\x01\x02\x14\x03\x14\0",
-)  # what each of the two headers of a member begins with
-NAMED = altered(
-    ZIP, (LOCAL + b"\0\0", LOCAL + b"\0\x08"), (CENTRAL + b"\0\0", CENTRAL + b"\0\x08")
-)  # in UTF-8
+)
+# in UTF-8
+NAMED = altered(ZIP, (LOCAL + b"\0\0", LOCAL + b"\0\x08"), (CENTRAL + b"\0\0", CENTRAL + b"\0\x08"))
 
 SOURCES = {
     "lines of blanks in a gz": (

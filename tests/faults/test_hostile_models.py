@@ -53,9 +53,8 @@ def outside(folder: Path) -> None:
 def tokenizing(**parts):
     def change(folder: Path) -> None:
         edited("tokenizer.json", **parts)(folder)
-        edited("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(
-            folder
-        )  # which reads all parts
+        # which reads all parts
+        edited("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(folder)
 
     return change
 

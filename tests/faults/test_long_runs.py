@@ -79,9 +79,8 @@ def test_a_full_disk_or_a_read_only_one_is_told_in_a_line(of, name, tmp_path):
         pytest.skip("only root can mount a small disk")
     try:
         fails(of, command, "No space left on device")
-        assert not list(
-            tmp_path.glob("*/[!.]*")
-        )  # but parts, from which the same command continues
+        # but parts, from which the same command continues
+        assert not list(tmp_path.glob("*/[!.]*"))
         subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
         fails(of, command, "Read-only file system")
     finally:

@@ -21,9 +21,8 @@ os.environ |= {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
-os.environ["OMP_NUM_THREADS"] = (
-    "1"  # a child would wait for the threads of its parent, which it does not have
-)
+# a child would wait for the threads of its parent, which it does not have
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 from support.evidence.hits_files import written

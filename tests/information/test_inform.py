@@ -92,11 +92,12 @@ def test_ranks_and_bits_of_one_head_token_by_hand():
     attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1 / 3, 2.0, 4 / 3]])
     by_head = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.5, 0.0]])
     ranks, bits = _ranked(by_surface, attention, by_head, np.array([2, 3]))
+    # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
     assert bits.tolist() == [
         [3, 1.415],
         [3, 0.6781],
         [2, 1],
-    ]  # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
+    ]
     assert ranks.tolist() == [[3, 1], [3, 0], [1, 0], [1, 0], [1, 3]]  # of equals the first
 
 

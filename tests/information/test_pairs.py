@@ -73,9 +73,8 @@ def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
             heard[function.index],
         )
         head = function.heads[place]
-        both = np.stack(
-            [words[:, :, head, token], words[:, :, token, head]], axis=1
-        )  # (layers, 2, H, P)
+        # (layers, 2, H, P)
+        both = np.stack([words[:, :, head, token], words[:, :, token, head]], axis=1)
         assert kept == pytest.approx(np.moveaxis(both, -1, 0), abs=1e-3, rel=1e-3)
         first = np.stack(
             [words[:, :, function.heads], words[:, :, :, function.heads].swapaxes(2, 3)], axis=1

@@ -126,6 +126,7 @@ def test_structure_by_hand():
         0,
         0,
     ]
+    # before, inside, and the closing bracket
     assert bracket.tolist() == [
         4,
         4,
@@ -136,7 +137,7 @@ def test_structure_by_hand():
         3,
         3,
         0,
-    ]  # before, inside, and the closing bracket
+    ]
     assert (commas // 2).tolist() == [0] * 9  # at the head token's depth
     assert (cells(surface, 5)[rows][-1] // 2).tolist() == [0] * 7 + [1, 1]
 

@@ -18,12 +18,13 @@ def text(*ids: int) -> Copy:
     ("good", "bad", "of_good", "of_bad"),
     [
         ((9, 1, 2, 3), (9, 1, 5, 3), {2}, {2}),  # one is another
+        # one is deleted: the next one tells that it is not there
         (
             (9, 1, 2, 3, 4),
             (9, 1, 3, 4),
             {2, 3},
             {2},
-        ),  # one is deleted: the next one tells that it is not there
+        ),
         ((9, 1, 2, 3), (9, 1, 3), {2, 3}, {2}),  # before the last one
         ((9, 1, 2), (9, 1), {2}, set()),  # the last one itself
         ((9, 1, 3), (9, 1, 2, 3), {2}, {2, 3}),  # one is inserted

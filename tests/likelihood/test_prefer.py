@@ -439,9 +439,8 @@ def test_intervals_are_over_repositories(decoder, data):
     rows, twice = ledger.rows, np.concatenate([ledger.rows, ledger.rows])
     divided = [found(np.where(of["repository"] < 4, -0.5, -2), of) for of in (rows, twice)]
     for once, again in zip(*divided):
-        assert (
-            again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40
-        )  # of 60 pairs one by one, about 25
+        # of 60 pairs one by one, about 25
+        assert again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40
     sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
     quantile = t.ppf(0.975, REPOSITORIES - 1)
     assert sure[:3] == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + quantile**2), 100))

@@ -135,9 +135,8 @@ def model_of(family: str, **settings) -> transformers.PreTrainedModel:
     model = transformers.AutoModelForMaskedLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.3 * torch.randn_like(
-                parameter
-            )  # biases and norms, too, which are 0 and 1 at first
+            # biases and norms, too, which are 0 and 1 at first
+            parameter += 0.3 * torch.randn_like(parameter)
     return model.eval()
 
 
@@ -305,11 +304,12 @@ def word_pieces() -> PreTrainedTokenizerFast:
         ("def F(x):\n\treturn  Foo(X)\n", {2: "f", 8: "bar"}, "def F(x):\n\treturn  bar(X)\n"),
         ("return foos", {2: "bar"}, "return bars"),
         ("return foos", {3: "##y"}, "return fooy"),
+        # a word of its own, which would run into the one before
         (
             "return foos",
             {3: "bar"},
             "return foo bar",
-        ),  # a word of its own, which would run into the one before
+        ),
         ("return foos", {3: "("}, "return foo("),
         ("foo(bar", {2: "x"}, "foo x bar"),  # and into the one behind
         ("foo.bar", {2: "x", 3: "bar"}, "foo x bar"),
@@ -372,11 +372,12 @@ def check_parts(tokenizer, function, positions, predicted, text):
             [("a", "a", 0, 0), ("b", "b", 1, 1), (" ", "\n", 1, 0), ("c", "c", 0, 0)],
         ),
         ("éa", {1: "é".encode()[:1], 2: b"x", 3: b"a"}, [("é", "\ufffdx", 2, 1), ("a", "a", 1, 1)]),
+        # no byte spells it alone
         (
             "abc",
             {1: "ü".encode()[:1], 2: "ü".encode()[1:], 3: b"c"},
             [("abc", "üc", 3, 1)],
-        ),  # no byte spells it alone
+        ),
     ],
 )
 def test_parts_by_hand(code, changes, parts):

@@ -74,9 +74,8 @@ class Planted:
         right = torch.tensor(planted, device=truth.device)
         wrong = byte_tokenizer().convert_tokens_to_ids("~")
         predicted = torch.where(right, truth, wrong)
-        within = torch.where(
-            right, 3, torch.where(columns % 2 == 0, 2, 0)
-        )  # of the others, every second is among 5
+        # of the others, every second is among 5
+        within = torch.where(right, 3, torch.where(columns % 2 == 0, 2, 0))
         return torch.stack(
             [predicted, within, torch.full_like(within, -1), within * 0], dim=1
         ).double()

@@ -165,10 +165,11 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
         ("parameters", "def f«(a, b)»:\n    pass\n"),
         ("parameters", "def f«()»:\n    pass\n"),
         ("string", "x =« 'a' 'b'»\n"),
+        # the string inside of an f-string is not one of the outermost
         (
             "string",
             "x =« f'{y!r} {\"z\"}'»\n",
-        ),  # the string inside of an f-string is not one of the outermost
+        ),
         ("string", "def f():\n   « '''a\n    b'''»\n"),
         ("if_statement", "«if a:\r\n\tb\r\nelse:\r\n\tc»\r\nd\r\n"),
         ("if_statement", "«if a:\n\tif b:\n\t\tc»\n«if d: e»\n"),
@@ -184,10 +185,11 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
     ],
 )
 def test_by_hand(node_type, masked, protocol):
+    # two nodes each
     between = {
         "« 'a' 'b'»": " «'a'» «'b'»",
         "« for a in b for c in d»": " «for a in b» «for c in d»",
-    }  # two nodes each
+    }
     expected = masked
     for published, current in (*between.items(), ("« ", " «")) if protocol != PUBLISHED else ():
         expected = expected.replace(published, current)
@@ -299,9 +301,8 @@ def test_spans_of_code_beside_the_nodes():
 @pytest.mark.slow
 def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
     """Two identifiers of one letter beside seven signs."""
-    (function,) = Masker(BYTES, "python", ["identifier"]).read(
-        ["[(a),{b}]\n"]
-    )  # <s> [ ( a ) , { b } ] \n </s>
+    # <s> [ ( a ) , { b } ] \n </s>
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(["[(a),{b}]\n"])
     signs = [1, 2, 4, 5, 6, 8, 9]
     masked, drawn = spans_of(function, "identifier", 4000)
     assert masked == [3, 7]
@@ -365,9 +366,8 @@ def test_nodes_and_rates():
     assert shown(code, "identifier", nodes=[2, 0]) == "«a» = b + «c»\n"
     assert shown(code, "identifier", nodes=np.array([1])) == "a = «b» + c\n"
     assert shown(code, "identifier", nodes=[]) == code
-    drawn = {
-        shown(code, "identifier", rate=0.5, seed=seed) for seed in range(20)
-    }  # one of three, rounded down
+    # one of three, rounded down
+    drawn = {shown(code, "identifier", rate=0.5, seed=seed) for seed in range(20)}
     assert drawn == {"«a» = b + c\n", "a = «b» + c\n", "a = b + «c»\n"}
     assert shown("a\n", "identifier", rate=0.5) == "a\n"
 

@@ -458,9 +458,8 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
                     CodeSyntaxError, match="nothing to compare: no process added a pair"
                 ):
                     one.result()
-    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.arrow")} <= {
-        "0 and 0"
-    }  # that failed, and lie there
+    # that failed, and lie there
+    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.arrow")} <= {"0 and 0"}
 
 
 def test_the_page_compares_two_codes(monkeypatch):

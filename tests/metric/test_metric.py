@@ -379,9 +379,8 @@ def test_each_k_chooses_its_own_head():
 
 
 def test_equal_heads_go_by_lower_layer_then_lower_head():
-    entry = ranked([[[5, 0], [0, 0]]], [IN])["relations"][
-        IN
-    ]  # layer 0 head 1, layer 1 heads 0 and 1
+    # layer 0 head 1, layer 1 heads 0 and 1
+    entry = ranked([[[5, 0], [0, 0]]], [IN])["relations"][IN]
     assert (entry["1"]["layer"], entry["1"]["head"]) == (0, 1)
     entry = ranked([[[5, 5], [0, 0]]], [IN])["relations"][IN]
     assert (entry["1"]["layer"], entry["1"]["head"]) == (1, 0)
@@ -567,9 +566,8 @@ def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
 
     peak(1)  # what is loaded or cached at first use
     assert peak(200) < peak(20) + map_size / 2
-    assert (
-        file_sizes[1] == file_sizes[2] < map_size
-    )  # what goes through Arrow, less than a single map
+    # what goes through Arrow, less than a single map
+    assert file_sizes[1] == file_sizes[2] < map_size
 
 
 def test_compute_resets():
@@ -713,9 +711,8 @@ def test_a_function_that_does_not_fit_is_refused_and_changes_nothing(case):
     metric.add(prediction=good[0], reference=good[1])
     with pytest.raises(CodeSyntaxError, match=message):
         metric.add(prediction=prediction, reference=reference)
-    with pytest.raises(
-        CodeSyntaxError, match=message
-    ):  # the good one of this batch is not added either
+    # the good one of this batch is not added either
+    with pytest.raises(CodeSyntaxError, match=message):
         metric.add_batch(predictions=[good[0], prediction], references=[good[1], reference])
     assert metric.compute() == computed([good], "float32")
 
@@ -839,9 +836,8 @@ def test_evaluate_loads_it(tmp_path):
     )
     assert len(printed) == 3 * 2
     for (module, result), error in zip(printed[::2], printed[1::2]):
-        assert module.startswith(
-            "evaluate_modules.metrics.codesyntax_metric."
-        )  # the copy in HF_HOME, not the package
+        # the copy in HF_HOME, not the package
+        assert module.startswith("evaluate_modules.metrics.codesyntax_metric.")
         assert result.items() >= HAND.items()
         assert "weights that are not finite numbers" in error
 

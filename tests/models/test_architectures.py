@@ -246,9 +246,8 @@ FAMILIES = [
     *_rows(
         "captured", "gpt_oss mimo_v2_flash", {**_EXPERTS, "sliding_window": WINDOW}, causal=True
     ),
-    Family(
-        "granite_swa", "eager", _WINDOWED, causal=True
-    ),  # its maps leave out what goes to its sinks
+    # its maps leave out what goes to its sinks
+    Family("granite_swa", "eager", _WINDOWED, causal=True),
     # with layers that have no attention, which are not counted
     Family(
         "lfm2", "captured", {**_GROUPED, "layer_types": ["conv", "full_attention"]}, causal=True
@@ -698,9 +697,8 @@ def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenize
     settings, found = _BY_LENGTH[name]
     model = build(family._replace(settings=settings)).to(getattr(torch, dtype))
     encoder = self_check(Encoder(Loaded(model, tokenizer, name, "", dtype)))
-    assert (
-        getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"
-    )  # though it has read short texts
+    # though it has read short texts
+    assert getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"
     ids = np.random.default_rng(0).integers(5, 300, 150).astype(np.int32)
     examine_lengths(encoder, ids[:90], ids[:20])
     assert encoder.checks[-1].passed and encoder.checks[-1].name.startswith("batches of 20 to 90")

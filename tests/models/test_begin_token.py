@@ -99,9 +99,8 @@ def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
     codes = load_dataset("parquet", data_files=str(fewer_functions / "python/test.parquet"))[
         "train"
     ]["code"]
-    longest = max(
-        length for length in map(len, map(str.encode, codes)) if length < LONGEST
-    )  # sub-tokens are bytes
+    # sub-tokens are bytes
+    longest = max(length for length in map(len, map(str.encode, codes)) if length < LONGEST)
     read = []
     for most in (longest, longest + 1):
         own = probe(tmp_path, fewer_functions, max_length=most)

@@ -99,10 +99,11 @@ def test_pieces(kind, text, split):
         ("x = (", "ERROR"),
         ("'''x", "ERROR"),
         ("if x:\n    y\n  z", "ERROR"),
+        # one token each, on any version
         (
             "f'{x!r:>{w}}' '''a\nb'''",
             "f'{x!r:>{w}}' '''a\nb''' NEWLINE",
-        ),  # one token each, on any version
+        ),
         (" \n", ""),
     ],
 )

@@ -185,9 +185,8 @@ def test_slow_tokenizer(model):
 
 @pytest.mark.slow
 def test_longest(tiny_model, model, tokenizer):
-    assert (
-        load(str(tiny_model)).longest == 511
-    )  # fewer than 512, as published, though the model has 512 positions
+    # fewer than 512, as published, though the model has 512 positions
+    assert load(str(tiny_model)).longest == 511
     assert load(str(tiny_model), max_length=5000).longest == 512
     assert load(str(tiny_model), max_length=100).longest == 100
     for max_length in (100, 511, 5000):
@@ -203,9 +202,8 @@ def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
     change_config(folder, layer_norm_eps=1e-6)
     assert load(str(tiny_model)).revision != load(str(folder)).revision
     first = load((model, tokenizer)).revision
-    tokenizer(
-        list(TEXTS), padding=True, truncation=True, max_length=20
-    )  # which tokenizers remember
+    # which tokenizers remember
+    tokenizer(list(TEXTS), padding=True, truncation=True, max_length=20)
     assert load((model, tokenizer)).revision == first
     with torch.no_grad():
         model.embeddings.LayerNorm.bias[0] += 1

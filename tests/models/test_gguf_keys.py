@@ -239,10 +239,11 @@ def test_scaled_rotary_positions(architecture, scaling, tmp_path):
     file = gguf_files.save(
         tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, base, tensors
     )
+    # transformers' model has longrope alone
     if architecture == "phi3" and rope["rope_type"] in (
         "linear",
         "yarn",
-    ):  # transformers' model has longrope alone
+    ):
         with pytest.raises(
             ModelError,
             match=r"phi3\.rope\.scaling is (linear|yarn)",

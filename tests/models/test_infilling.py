@@ -162,9 +162,8 @@ def test_a_prompt_needs_three_positions_more():
 def test_it_is_what_generate_writes(family):
     """Alone, of as many sub-tokens, ended by the same tokens; and the probability is that of a plain loop."""
     loaded = load_restoring(decoder(family))
-    loaded._stops = np.union1d(
-        loaded._stops, np.arange(5, 30)
-    )  # so that an untrained model stops, too
+    # so that an untrained model stops, too
+    loaded._stops = np.union1d(loaded._stops, np.arange(5, 30))
     copies, seen = holes(loaded), {"stopped": 0, "at its bound": 0, "of several": 0}
     for copy, filled in zip(copies, *Filler(loaded).fill([copies])):
         expected, chances, ranks = [], [], []

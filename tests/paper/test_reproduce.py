@@ -145,9 +145,8 @@ class TestRun:
                 difference = float(row["tiny: here"]) - float(row["Offset: here"])
                 assert float(row["tiny − Offset: here"]) == pytest.approx(difference)
         test = next(row for row in rows if row["group"] == "If:if->test")
-        assert (
-            test["Offset: here, which"] == "1"
-        )  # most tests stand behind their `if`, without a bracket
+        # most tests stand behind their `if`, without a bracket
+        assert test["Offset: here, which"] == "1"
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         best = result.relations["If:if->test"]["first"]["1"]
         assert float(test["tiny: here"]) == best["score"]

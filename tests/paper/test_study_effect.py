@@ -43,9 +43,8 @@ def test_paired_is_the_mean_difference_of_the_reference(causal, twins):
     expected = causal["plain"]["twins"]["paired"]
     assert found.n == 200
     assert found.value == pytest.approx(expected["mean"], abs=1e-9)
-    assert found[1:3] == pytest.approx(
-        expected["bootstrap500_95"], abs=0.003
-    )  # by another procedure
+    # by another procedure
+    assert found[1:3] == pytest.approx(expected["bootstrap500_95"], abs=0.003)
     assert found.high - found.low == pytest.approx(2 * 1.96 * expected["se"], rel=0.05)
     assert found.p == 1 / 10_000
 

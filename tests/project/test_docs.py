@@ -90,9 +90,8 @@ def test_guides(tmp_path, monkeypatch):
     """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))  # as users have one
-    (tmp_path / "codesyntax_metric").symlink_to(
-        ROOT / "codesyntax_metric"
-    )  # as from the repository root
+    # as from the repository root
+    (tmp_path / "codesyntax_metric").symlink_to(ROOT / "codesyntax_metric")
     shown = """build stats compare-labels push probe score verify errors show baseline report board mask
     ablate inform"""
     assert {line.split()[0] for line in commands(GUIDES)} >= {*shown.split()}

@@ -142,9 +142,8 @@ def test_the_metric_that_others_load_counts_as_by_hand(walked):
     """Head 0 finds the test first; the first token of the body is second for both heads, its last first for head 1."""
     _, found = walked
     metric = found["metric"]
-    assert metric.pop("module").startswith(
-        "evaluate_modules."
-    )  # what was downloaded, not what is installed
+    # what was downloaded, not what is installed
+    assert metric.pop("module").startswith("evaluate_modules.")
     assert metric == {"first": {"1": 50.0, "2": 100.0}, "any": {"1": 100.0, "2": 100.0}}
 
 

@@ -46,10 +46,11 @@ def imported(files: Iterable[Path]) -> set[str]:
     roots: set[str] = set()
     own = set(PACKAGES)
     for path in files:
+        # what stands beside a file: the tests' helpers, the metric of its Space
         own |= {
             path.stem,
             path.parent.name,
-        }  # what stands beside a file: the tests' helpers, the metric of its Space
+        }
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 roots |= {alias.name.partition(".")[0] for alias in node.names}

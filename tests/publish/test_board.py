@@ -81,9 +81,8 @@ def test_ranks_are_ranges_by_hand():
     assert ranks(np.stack([base, better, unsure])) == [(2, 3), (1, 1), (2, 3)]
     assert ranks(np.stack([base, base, base])) == [(1, 3)] * 3
     assert ranks(base[None]) == [(1, 1)]
-    swings = base + np.resize(
-        [9.0, -9.0], 20
-    )  # as good as `base` on average, and no test can tell it from either
+    # as good as `base` on average, and no test can tell it from either
+    swings = base + np.resize([9.0, -9.0], 20)
     assert ranks(np.stack([base, better, swings])) == [(2, 3), (1, 2), (1, 3)]
 
 
@@ -113,12 +112,10 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     entries = {
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
-        "fits": settled(
-            python, "user/fits", also_fits=["user/base"]
-        ),  # the same functions, said in another way
-        "begins": settled(
-            python, "user/begins", begin=7
-        ),  # each decoder has a token of its own in front
+        # the same functions, said in another way
+        "fits": settled(python, "user/fits", also_fits=["user/base"]),
+        # each decoder has a token of its own in front
+        "begins": settled(python, "user/begins", begin=7),
         "config": settled(python, "user/base", config="python_with_new_lines"),
         "dtype": settled(python, "user/base", dtype="bfloat16"),
         "length": settled(python, "user/base", max_length=510),

@@ -129,9 +129,8 @@ def test_instances_make_up_the_number(exported):
         assert {line["evaluation_id"] for line in lines} == {record["evaluation_id"]}
         by_id = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
         assert {line["evaluation_result_id"] for line in lines} <= by_id.keys()
-        for number in {
-            line["evaluation_result_id"] for line in lines
-        }:  # a mean over edges, or over functions
+        # a mean over edges, or over functions
+        for number in {line["evaluation_result_id"] for line in lines}:
             ours = [line for line in lines if line["evaluation_result_id"] == number]
             asked = [int(line["metadata"]["asked"]) for line in ours]
             right = sum(line["evaluation"]["score"] * edges for line, edges in zip(ours, asked))

@@ -50,10 +50,11 @@ def test_tasks():
     ]
     choices = Environment(keep_trailing_newline=True).from_string(task["doc_to_choice"])
     hostile = {"good": "'\"\\ {{ é \u2028\t\n", "bad": '"""\r\n\x00{% raw %}'}
+    # a template must give back the very texts, the good one at the index of the target
     for row in (
         *PAIRS,
         hostile,
-    ):  # a template must give back the very texts, the good one at the index of the target
+    ):
         assert ast.literal_eval(choices.render(row)) == [row["good"], row["bad"]]
     assert task["doc_to_target"] == 0
 

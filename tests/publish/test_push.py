@@ -209,10 +209,11 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
     [
         (Fault("repos/create", 2, status=429, headers={"Retry-After": "7"}), [7, 7]),
         (Fault("/commit/", 1, status=429, headers={"RateLimit": '"api";r=0;t=55'}), [55]),
+        # the client's own patience adds 1
         (
             Fault("preupload", 1, status=429, headers={"Retry-After": "7"}),
             [8],
-        ),  # the client's own patience adds 1
+        ),
         (Fault("PUT", 1, status=429, headers={"Retry-After": "7"}), [8]),
         (Fault("PUT", 1, status=500), [1]),
         (Fault("PUT", 1), [1]),  # the first large file breaks in the middle

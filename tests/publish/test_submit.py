@@ -380,12 +380,13 @@ def test_answers_that_no_hub_gives(hub, results):
     ("source", "status", "headers", "reason"),
     [
         (BOARD, 403, {"X-Error-Code": "GatedRepo"}, "lab/results is gated .*accept its terms"),
+        # what it says without a token
         (
             BOARD,
             401,
             {"X-Error-Code": "RepoNotFound"},
             "lab/results does not exist",
-        ),  # what it says without a token
+        ),
         (
             BOARD,
             401,

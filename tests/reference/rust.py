@@ -107,9 +107,8 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         kind = node["kind"]
         if kind.name in ("AddrOf", "Unary"):
             return tail(kind.listed[-1])
-        if kind.name == "Path" and (
-            given := kind[1]["segments"].listed[-1]["args"].given
-        ):  # such as `f::<T>`
+        # such as `f::<T>`
+        if kind.name == "Path" and (given := kind[1]["segments"].listed[-1]["args"].given):
             return max(
                 token.end for token in tokens if token.end <= start(given[0]) and token.text != "::"
             )
@@ -187,9 +186,8 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 if token.text == ".." and token.start < start(node[0])
             )
             add("Spread:spread->value", dots, node[0])
-        if (
-            "span" not in node.parts
-        ):  # such as the kind `Expr` of a statement, which holds an expression
+        # such as the kind `Expr` of a statement, which holds an expression
+        if "span" not in node.parts:
             continue
         if node.name == "Local":
             assign(node["pat"], node["kind"].parts.get(0))

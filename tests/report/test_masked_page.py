@@ -206,9 +206,8 @@ def test_command(model, tmp_path, monkeypatch):
     (tmp_path / "f.py").write_text(CODE)
     done = run(model, "--masked", "--code", "f.py", "--node-type", "call_or_not")
     assert done.exit_code == 1
-    done = run(
-        model, "--masked", "--code", "f.py", "--node-type", "block"
-    )  # not one of the default ones
+    # not one of the default ones
+    done = run(model, "--masked", "--code", "f.py", "--node-type", "block")
     assert (done.exit_code, done.stdout) == (0, "masked.html\n"), done.output
     assert '"opened": "block"' in (tmp_path / "masked.html").read_text()
     again = run(

@@ -222,9 +222,8 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     ]
     assert (pair["model"], pair["vs model"]) == ("tiny, max-length 120", "tiny, max-length 511")
     expected = compare(short.hits["published"], long.hits["published"])
-    assert (
-        float(pair["published: difference"]) == expected.of_mean("first", 1).value == 0
-    )  # the same model twice
+    # the same model twice
+    assert float(pair["published: difference"]) == expected.of_mean("first", 1).value == 0
     functions = {
         row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
         for row in rows_of(written, "results")
@@ -445,9 +444,8 @@ def test_a_table_in_three_forms():
         "| &lt;img src=x onerror=alert(1)&gt;\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0; p 0.032\\] |"
         in text
     )
-    assert (
-        "| b | – | – |" in text and "| c |" not in text
-    )  # the page shows `first` at first, and so does this
+    # the page shows `first` at first, and so does this
+    assert "| b | – | – |" in text and "| c |" not in text
     page = str(in_html(MARKUP, columns[1].kind))
     assert page == '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'
     assert (
@@ -465,10 +463,11 @@ def test_a_table_in_three_forms():
     [
         ([-2.0, -3.0, -1.0, 0.049], "n down"),
         ([2.0, None, None, 0.049], "n up"),
+        # the interval excludes 0, the corrected test does not tell it from 0
         (
             [2.0, 1.0, 3.0, 0.051],
             "n",
-        ),  # the interval excludes 0, the corrected test does not tell it from 0
+        ),
         ([-2.0, -3.0, -1.0, 0.961], "n"),
     ],
 )
@@ -499,12 +498,13 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
         for folder in (target, first)
     )
     assert files == others
+    # a partial run has no entry
     assert {path.suffix for path in files} == {
         ".html",
         ".md",
         ".csv",
         ".svg",
-    }  # a partial run has no entry
+    }
     assert sorted(tmp_path.iterdir()) == [target, first]
     # a partial run says so
     assert b"python, partial, first 20 functions" in files[Path("index.html")]

@@ -143,9 +143,8 @@ def test_predictions_are_those_of_the_metric(compared, page):
     marks = 0
     for one in seen:
         mine = [edge for edge in edges if edge.relation == one["relation"]]
-        hits = (
-            rank_attention(words, mine, direction)[RULES.index(one["rule"])] == 0
-        )  # (edges, layers, heads)
+        # (edges, layers, heads)
+        hits = rank_attention(words, mine, direction)[RULES.index(one["rule"])] == 0
         hit = hits[:, one["layer"], one["head"]]
         counts = hits.sum(axis=0)
         best = (

@@ -280,11 +280,12 @@ def told(control="sub-tokens", **planted):
 
 def test_verdicts_are_what_the_tests_separate():
     separated = told(a=(-0.2, 0.01, 9), b=(-0.9, 0.2, 9), d=(0.4, 0.01, 9), e=(-0.8, 0.01, 5))
+    # e: few functions
     assert separated == {
         "b": ("not significant",) * 3,
         "a": ("lower",) * 3,
         "d": ("higher",) * 3,
-    }  # e: few functions
+    }
     assert told(a=(-0.2, 0.0501, 9)) == {"a": ("not significant",) * 3}
     assert told(a=((-0.03, 0.12, 0.0), 0.01, 9))["a"][:2] == ("lower", "higher")
 

@@ -32,9 +32,8 @@ def test_the_tour_runs(toured):
     names, folder = toured
     page = (folder / "tour/report/index.html").read_text("utf-8")
     assert "the attention heads of tiny-code-mlm find" in page
-    assert (
-        names["compared"].means[0] > names["compared"].means[1]
-    )  # trained weights beside random ones
+    # trained weights beside random ones
+    assert names["compared"].means[0] > names["compared"].means[1]
 
 
 def test_a_plot_has_the_scores_of_the_result_on_the_given_axes(toured):

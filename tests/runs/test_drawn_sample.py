@@ -73,9 +73,8 @@ def test_a_seed_draws_evenly():
         places = Sample(size=10, seed=seed).places(50)
         assert places == sorted({*places}) and len(places) == 10
         drawn[places] += 1
-    assert (
-        abs(drawn - 80).max() < 5 * (400 * 0.2 * 0.8) ** 0.5
-    )  # five standard deviations of a binomial
+    # five standard deviations of a binomial
+    assert abs(drawn - 80).max() < 5 * (400 * 0.2 * 0.8) ** 0.5
 
 
 def test_evidence_verify_and_errors_follow(made, tiny_model, dataset_folder):

@@ -49,9 +49,8 @@ def whole(tiny_model, dataset_folder, tmp_path_factory):
     """The files of one process, in both languages."""
     folder = tmp_path_factory.mktemp("run") / "whole"
     for config in CONFIGS:
-        assert (
-            probe(tiny_model, dataset_folder, config, output=folder, **SOME).functions > 20
-        )  # more than 4 parts
+        # more than 4 parts
+        assert probe(tiny_model, dataset_folder, config, output=folder, **SOME).functions > 20
     return left_in(folder)
 
 

@@ -14,10 +14,11 @@ from probing.runs import processes
     ("seconds", "expected"),
     [
         ({8: 1.0, 4: 1.9}, 8),
+        # a container that may use four cores, or others who use the rest
         (
             {8: 4.0, 4: 2.5, 2: 2.6},
             4,
-        ),  # a container that may use four cores, or others who use the rest
+        ),
         ({8: 9.0, 4: 7.0, 2: 5.0, 1: 1.0}, 1),
     ],
 )

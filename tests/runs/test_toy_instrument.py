@@ -134,9 +134,8 @@ def test_resumed(counting, whole, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         run(counting(), tmp_path / "new")
     run(counting(), tmp_path / "new")
-    assert (
-        files(tmp_path / "new") == whole and len(parts) == 4
-    )  # three parts, of which the second began twice
+    # three parts, of which the second began twice
+    assert files(tmp_path / "new") == whole and len(parts) == 4
 
 
 def test_shards(counting, whole, tmp_path):

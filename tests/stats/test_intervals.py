@@ -159,9 +159,8 @@ def test_sign_p_is_that_of_all_exchanges(values):
 def test_equal_systems_have_p_1():
     assert paired_p(np.zeros(8)) == 1
     (p,) = sign_p([(np.arange(4), np.zeros((2, 4)))], 4)
-    assert p == pytest.approx(
-        [0.5, 0.5], abs=1e-3
-    )  # mid-p of sums that are all equal; Hall's t says 1
+    # mid-p of sums that are all equal; Hall's t says 1
+    assert p == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
 def test_parts_have_the_same_exchanges_whatever_is_beside_them():
@@ -228,9 +227,8 @@ def test_bounds_are_the_shares_that_are_students_quantile_away(hits, things):
     clusters = len(hits)
     ((share,), (low,), (high,)), _ = wilson(np.array([hits]), np.full(clusters, things))
     hit = sum(hits) / things / clusters
-    size = (
-        clusters if hit == 1 else clusters - 1
-    )  # clusters that are all hit or not: less a degree of freedom
+    # clusters that are all hit or not: less a degree of freedom
+    size = clusters if hit == 1 else clusters - 1
     for bound in {low, high} - {1}:
         away = abs(share - bound) / np.sqrt(bound * (1 - bound) / size)
         assert away == pytest.approx(stats.t.ppf(0.975, clusters - 1))
@@ -242,9 +240,8 @@ def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
     n = rng.integers(1, 5, 9)
     one, other = rng.binomial(n, 0.5, (2, 1, 9))
     value, low, high = wilson_difference(one, one, n)[:, 0]
-    assert (
-        value == 0 and -low == high < 0.05
-    )  # bounds of a share are not symmetric, so a little is left
+    # bounds of a share are not symmetric, so a little is left
+    assert value == 0 and -low == high < 0.05
     there, back = (wilson_difference(*pair, n)[:, 0] for pair in ((one, other), (other, one)))
     assert there == pytest.approx(-back[[0, 2, 1]])
     assert there[1] < there[0] < there[2]

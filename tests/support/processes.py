@@ -35,9 +35,8 @@ def start(
         status = 70
         try:
             os.setsid()
-            signal.signal(
-                signal.SIGINT, signal.default_int_handler
-            )  # which is ignored in a background job
+            # which is ignored in a background job
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             for number, file in ((1, log), (2, errors)):
                 os.dup2(
                     os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if file else 1,

@@ -47,10 +47,11 @@ class SilencingLedger(RowLedger):
             ("edges", "<i4"),  # of which an end is asked for
             ("sub_tokens", "<i4"),  # of these ends
             ("length", "<i4"),  # sub-tokens of the function
+            # of the true sub-tokens, the mean over those asked for, in nats
             (
                 "log_probability",
                 "<f8",
-            ),  # of the true sub-tokens, the mean over those asked for, in nats
+            ),
         ]
     )
     ORDER = ("function", "relation", "silenced")
@@ -146,9 +147,8 @@ class SilencingSettings(RankingSettings):
     restored: str  # one of RESTORED
     draws: int  # the most sets of heads that the best are compared with
     seed: int  # of these heads
-    reference: (
-        int  # functions of validation, over whose sub-tokens the output of a head is averaged
-    )
+    # functions of validation, over whose sub-tokens the output of a head is averaged
+    reference: int
 
 
 class SilencingRun(Circumstances):

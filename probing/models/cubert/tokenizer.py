@@ -165,9 +165,8 @@ _CASE = re.compile(  # of a name, with underscores behind it; a run of capitals 
     """ [A-Z]? [^A-Z_]+ _*  |  [A-Z]+ (?=[A-Z][^A-Z_])  |  [A-Z]+ _*  |  _+ """, re.VERBOSE
 )
 
-_BLANKS = re.compile(
-    r"\S+| {1,20}|\t{1,20}|\s"
-)  # of literals: only the same blank or tab stays together
+# of literals: only the same blank or tab stays together
+_BLANKS = re.compile(r"\S+| {1,20}|\t{1,20}|\s")
 
 
 def pieces(kind: int, text: str) -> Iterator[str]:
@@ -246,9 +245,8 @@ class Vocabulary:
     """
 
     def __init__(self, text: str):
-        entries = text.removesuffix("\n").split(
-            "\n"
-        )  # control characters are entries, so that no other end counts
+        # control characters are entries, so that no other end counts
+        entries = text.removesuffix("\n").split("\n")
         if all(len(entry) > 2 and entry[0] == entry[-1] == "'" for entry in entries):
             entries = [entry[1:-1] for entry in entries]
         self.entries: Sequence[str] = entries

@@ -305,9 +305,8 @@ class _Finder:
 
     def slice(self, node: ast.Slice) -> None:
         for bound in filter(None, (node.lower, node.upper)):
-            if not isinstance(
-                bound, (ast.Constant, ast.UnaryOp)
-            ):  # those are constants that change
+            # those are constants that change
+            if not isinstance(bound, (ast.Constant, ast.UnaryOp)):
                 for step in ("+ 1", "- 1"):
                     self.replace(bound, f"{self.text(bound)} {step}", "slice")
         if node.lower is None and node.step is None:

@@ -40,9 +40,8 @@ def masked(
     `failed`: pairs of a function and a node type whose T1 could not be compared.
     """
     names = tuple(settings.pop("node_types", TYPES))
-    has = np.random.default_rng(0).random(
-        (functions, len(names))
-    )  # the same functions for every model
+    # the same functions for every model
+    has = np.random.default_rng(0).random((functions, len(names)))
     pairs = [
         (place, of)
         for place in range(functions)
@@ -58,9 +57,8 @@ def masked(
         hits = rng.binomial(size, np.where(np.arange(draws + 1) == 0, skill - 0.1, skill))
         copies["hits_1"], copies["hits_5"], copies["hits_10"] = hits, hits, size
         lost = size - hits
-        copies["jaccard"] = (60 - lost) / (
-            60 + lost
-        )  # nodes of other types, one for each lost sub-token, of 60
+        # nodes of other types, one for each lost sub-token, of 60
+        copies["jaccard"] = (60 - lost) / (60 + lost)
         copies["sorensen_dice"] = (60 - lost) / 60
         copies["levenshtein"] = (60 - lost) / 60 * 0.99 ** (lost > 0)
         for filler, kept in (("letter", 0.5), ("deleted", 0.4)):  # of the nodes of what is masked

@@ -76,9 +76,8 @@ class Repository:
     private: bool = False
     commits: dict[str, Files] = field(default_factory=dict)  # sha -> files
     heads: dict[str, str] = field(default_factory=dict)  # revision -> sha
-    history: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # revision -> its commits, the last one first
+    # revision -> its commits, the last one first
+    history: dict[str, list[str]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)  # paths that were uploaded by LFS
     discussions: list[dict] = field(default_factory=list)
 
@@ -236,9 +235,8 @@ class LoopbackHub:
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
         patch.setattr(constants, "HF_HUB_DISABLE_XET", self.lfs)
         patch.setattr(constants, "HF_HUB_CACHE", str(cache))
-        if client := sys.modules.get(
-            "transformers.utils.hub"
-        ):  # it keeps the address of the first Hub, which is gone
+        # it keeps the address of the first Hub, which is gone
+        if client := sys.modules.get("transformers.utils.hub"):
             patch.setattr(client, "_hf_api", None, raising=False)
         patch.setattr(config, "HF_ENDPOINT", self.url)
         patch.setattr(config, "HF_HUB_OFFLINE", False)

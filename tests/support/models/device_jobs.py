@@ -67,11 +67,12 @@ MASKED = {
         "cls_token_id": 0,
         "sep_token_id": 1,
     },
+    # probed by its eager maps
     "deberta-v2": {
         **_SMALL,
         "relative_attention": True,
         "pos_att_type": ["c2p", "p2c"],
-    },  # probed by its eager maps
+    },
 }
 DECODERS = {
     "gpt2": {**_SMALL, "n_embd": 32, "n_head": HEADS, "n_positions": 300},

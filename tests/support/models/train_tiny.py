@@ -166,9 +166,10 @@ def tokenizer_of(
     }
     if decoder:
         return PreTrainedTokenizerFast(**options, additional_special_tokens=list(_MIDDLE))
+    # the trainer numbers special tokens first, in order
     tokenizer.post_processor = processors.RobertaProcessing(
         ("</s>", 1), ("<s>", 0), trim_offsets=True, add_prefix_space=False
-    )  # the trainer numbers special tokens first, in order
+    )
     return PreTrainedTokenizerFast(**options)
 
 
@@ -317,9 +318,8 @@ class Training:
         self.tokenizer, self.model = self._new(sizes, seed)
         self.inputs = inputs_of(self.tokenizer, texts)
         self.lengths = np.array([len(ids) for ids in self.inputs])
-        self.batches = len(
-            batches(self.lengths, seed, 0)
-        )  # of every epoch, because lengths are the same in each
+        # of every epoch, because lengths are the same in each
+        self.batches = len(batches(self.lengths, seed, 0))
         self.parameters = dict(self.model.named_parameters())
         groups = [
             {"params": [p for p in self.parameters.values() if p.ndim > 1], "weight_decay": 0.01},
@@ -334,9 +334,8 @@ class Training:
         """A tokenizer, and a model to train."""
         tokenizer = tokenizer_of(self.texts, sizes.vocabulary)
         model = model_of(tokenizer, sizes, seed).train()
-        model.sparse_prediction = (
-            True  # of this object alone: the loss needs logits at masked positions only
-        )
+        # of this object alone: the loss needs logits at masked positions only
+        model.sparse_prediction = True
         return tokenizer, model
 
     def _loss(self, rows: Sequence[np.ndarray], rng: np.random.Generator) -> torch.Tensor:

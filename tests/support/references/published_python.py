@@ -23,9 +23,8 @@ def labels(code: str, with_new_lines: bool) -> tuple[list[str], list[tuple[str, 
     return reference.tokens, reference.edges
 
 
-@lru_cache(
-    maxsize=2000
-)  # most texts are asked for again and again: by each child, and by first and last
+# most texts are asked for again and again: by each child, and by first and last
+@lru_cache(maxsize=2000)
 def strings(code: str) -> list[str]:
     """The strings of the standard tokens of `code`, up to where tokenizing fails."""
     found = []

@@ -102,9 +102,8 @@ def at_random(results: Path, seed: int, folder: Path) -> Path:
     for file in files_of(found[ATTENTION]):
         ledger = ProbeResult.load(file).ledger
         ranks = rng.integers(10**6, size=ledger.ranks.shape) % (ledger.tokens[:, None, None] - 1)
-        known = np.minimum(ranks[[0, 0, 0]], WORST_RANK).astype(
-            np.uint8
-        )  # as if each dependent were one token
+        # as if each dependent were one token
+        known = np.minimum(ranks[[0, 0, 0]], WORST_RANK).astype(np.uint8)
         ProbeResult.from_ledger(RankLedger.of(ledger, known, ledger.settings)).save(folder)
     for file in found[MASKING]:
         MaskResult.from_ledger(_masked(MaskResult.load(file).ledger, rng)).save(folder)
