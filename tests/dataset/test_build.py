@@ -279,6 +279,16 @@ def test_real_functions_are_all_there(real_functions, shared, language, partitio
     assert table["id"].to_pylist() == list(range(start, start + functions))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("language", ["python", "java"])
+def test_real_functions_are_all_there_with_exact_labels(shared, language, tmp_path):
+    config = f"{language}_exact"
+    build(str(shared / "data/codesearchnet"), [config], tmp_path / "out", num_proc=2)
+    for partition, name in (("test", "test"), ("validation", "valid")):
+        code = [*slice_of_codesearchnet(shared, language, name).values()]
+        assert [row["code"] for row in rows(tmp_path / "out", config, partition)] == code
+
+
 # ------------------------------------------------------------------------------------------------------- the card
 
 

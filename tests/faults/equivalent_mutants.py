@@ -20,8 +20,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "attention = attention.float() if attention.element_size() <= 4 else attention",
         ): FLOAT,
         (
-            "ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)",
-            "ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)",
+            "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)",
+            "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)",
         ): "numpy takes any negative size for the one that is not given",
         (
             "return int(self.counts[relation][0, 0, 0].sum())",
@@ -52,8 +52,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/instruments/attention/align.py": {
         (
-            "0, np.maximum.accumulate(np.where(space, 0, position + 1))",
-            "0, np.maximum.accumulate(np.where(space, -1, position + 1))",
+            "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))",
+            "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, position + 1)))",
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/instruments/attention/ledger.py": {
