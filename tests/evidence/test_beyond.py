@@ -70,9 +70,11 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     ).all()  # among all tokens it is harder
 
 
-def test_strata_by_hand():
-    """Eight edges of three relations, of which one has no chosen head, in functions of 50, 51 and 9,000 tokens."""
-    names = ["If:if->test", "If:if->body", "Call:func->args"]
+@pytest.mark.parametrize("uncounted", ["Call:func->args", "Dict:key->value"])
+def test_strata_by_hand(uncounted):
+    """Eight edges of three relations, of which one has no chosen head or is in no mean, in functions of 50, 51 and 9,000
+    tokens."""
+    names = ["If:if->test", "If:if->body", uncounted]
     columns = {
         "function": [0, 0, 0, 1, 1, 1, 2, 2],
         "relation": [0, 0, 1, 0, 1, 2, 1, 0],
@@ -91,6 +93,8 @@ def test_strata_by_hand():
         names[0]: np.array([[(1, 0), (0, 0)]]),
         names[1]: np.array([[(0, 1), (0, 0)]]),
     }
+    if uncounted in NOT_IN_MEAN:
+        choice[uncounted] = np.array([[(0, 0), (0, 0)]])
     offsets = {names[0]: [1], names[1]: [-5], names[2]: [1]}
     assert strata(RankLedger.of(table, ranks, {}), choice, offsets) == [
         ("distance", "1", 2, 100.0, 100.0),

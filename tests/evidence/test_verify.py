@@ -19,6 +19,7 @@ from support.evidence import reprobed
 import probing.instruments.attention.probe
 import probing.models.load
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import probe
 from probing.cli import main
 from probing.evidence import reruns
@@ -33,6 +34,7 @@ from probing.evidence.verify import (
     draw,
     undetected,
     verify,
+    verify_each,
 )
 from probing.instruments.attention import ranking
 from probing.instruments.attention.edges import stacked
@@ -104,6 +106,16 @@ def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
                 file.unlink()
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    "options", [{"dtype": "float16"}, {"max_length": 150}, {"weights": "norm"}, {"pool": "mean"}]
+)
+def test_each_result_is_verified_as_it_was_made(options, tiny_model, dataset_folder, probed):
+    """Of one model in one command, whatever it is loaded with first."""
+    paths = [probed(), probed(**options)]
+    for verification in verify_each(paths, data=dataset_folder, functions=8):
+        assert verification.accepted, verification.checks
 
 
 # What leaves the ledger wrong, whoever made it so -------------------------------------------------------------------
@@ -264,6 +276,20 @@ def test_functions_of_validation_gain_by_the_heads_that_are_chosen_on_them_alone
         for (task, _), pair in zip(both, (ledgers[2:], ledgers[:1:-1]))
     )
     assert test == {"published", *validation} > validation > {"held-out"}
+
+
+def test_relations_in_no_mean_weigh_nothing_in_one(ledgers, both):
+    """Without their edges, the influence on each mean is the same."""
+    (task, _), pair = both[1], ledgers[:1:-1]
+    counted = [name not in NOT_IN_MEAN for name in pair[0].relations]
+    without = pair[0].take(np.array(counted)[pair[0].relation])
+    assert len(without) < len(pair[0])
+    whole, part = (
+        reprobed.InMemory(task, ledger, pair[1]).influence().means for ledger in (pair[0], without)
+    )
+    assert whole.keys() == part.keys()
+    for name, points in whole.items():
+        np.testing.assert_allclose(points, part[name], err_msg=name)
 
 
 def test_three_draws_accept_the_honest_pair(ledgers, both):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter, defaultdict
 
@@ -361,6 +362,14 @@ def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):
     altered.save(ledger)
     with pytest.raises(LedgerError, match=message):
         MaskResult.load(file)
+
+
+def test_a_node_type_without_a_printable_name_is_refused(result, tmp_path):
+    ledger = result.ledger
+    names = [*ledger.names[:-1], "if\x1b[2J"]
+    dataclasses.replace(ledger, names=names).save(tmp_path / "ledger.parquet")
+    with pytest.raises(LedgerError, match="another kind"):
+        MaskingLedger.load(tmp_path / "ledger.parquet")
 
 
 def test_a_function_less_is_refused(result, tmp_path):
