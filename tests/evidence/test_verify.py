@@ -420,6 +420,42 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
     assert "favour" in check.finding
 
 
+def plain_hits(ledger, relation, layer, head):
+    """Function -> edges of a relation that a head finds with one guess, by the rule `first`."""
+    hits = dict.fromkeys(ledger.function.tolist(), 0)
+    for edge in np.flatnonzero(ledger.relation == ledger.relations.index(relation)).tolist():
+        hits[int(ledger.function[edge])] += int(ledger.ranks[0, edge, layer, head] == 0)
+    return hits
+
+
+def plain_best(ledger, relation):
+    """The head that finds most, of equals the first."""
+    heads = [*np.ndindex(ledger.ranks.shape[2:])]
+    return max(heads, key=lambda head: sum(plain_hits(ledger, relation, *head).values()))
+
+
+def test_what_means_gain_by_other_ranks_is_that_of_plain_loops(ledgers):
+    _, _, claimed, validation = ledgers
+    ranks = claimed.ranks.copy()
+    others = np.random.default_rng(0).random(len(claimed)) < 0.3
+    ranks[:, others] = np.roll(ranks[:, others], 1, axis=-1)
+    again = dataclasses.replace(claimed, ranks=ranks)
+    published, held_out, *_ = means(claimed, validation)
+    _, gained = reruns._more_hits(claimed, again, [published, held_out])
+    for mean in (published, held_out):
+        expected = dict.fromkeys(sorted(set(claimed.function.tolist())), 0.0)
+        for relation in mean.chosen.hits.counted:
+            assert relation not in NOT_IN_MEAN
+            edges = int((claimed.relation == claimed.relations.index(relation)).sum())
+            for ledger, sign in ((claimed, 1), (again, -1)):
+                best = plain_best(ledger if mean is published else validation, relation)
+                for function, hits in plain_hits(ledger, relation, *best).items():
+                    expected[function] += sign * 100 * hits / edges / mean.among
+        points = gained[f"{mean.protocol}: first, k = 1"]
+        np.testing.assert_allclose(points, [*expected.values()], atol=1e-9)
+        assert np.count_nonzero(points) > 9
+
+
 # What makes a run go wrong ------------------------------------------------------------------------------------------
 
 
