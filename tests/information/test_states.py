@@ -28,8 +28,9 @@ def planted(monkeypatch):
     monkeypatch.setattr("probing.models.selfcheck.examine_lengths", lambda *_: None)
     monkeypatch.setattr("probing.runs.experiment._slot", lambda _: None)
 
-    def found(states):
-        result = run(informing(noise(2, 3), functions=100, tokens=9, edges=6, states=states))
+    def found(states, functions=100):
+        attention = noise(2, 3)
+        result = run(informing(attention, functions=functions, tokens=9, edges=6, states=states))
         return result, result.relations[RELATION], InformedModel("", result).adds[RELATION]
 
     return found
@@ -73,7 +74,7 @@ def test_states_that_a_bilinear_form_reads_add_what_is_open(planted):
 @pytest.mark.long
 def test_states_that_tell_a_part_add_its_entropy(planted):
     """Two of 8 candidates are left: 2 bits are added."""
-    _, relation, adds = planted(pointing(among=2))
+    _, relation, adds = planted(pointing(among=2), functions=150)
     assert adds.value == pytest.approx(2, abs=0.3) and relation.attention.uas == pytest.approx(
         50, abs=7
     )
