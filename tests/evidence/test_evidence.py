@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing import probe
 from probing.evidence.baselines import baseline
-from probing.evidence.gather import PUBLISHED_FIRST, find, gather
+from probing.evidence.gather import PUBLISHED_FIRST, alike, find, gather
 from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
@@ -46,6 +47,17 @@ def test_every_result_finds_its_counterpart(results):
     (file,) = list(results.glob("tiny.python.test.*.json"))
     # the other one lies beside it
     assert [one.test.signature for one in find([file])] == [model.test.signature]
+
+
+@pytest.mark.slow
+def test_probes_with_any_other_setting_are_no_counterparts(evidence):
+    """But of the split, its labels, and how much of it is read."""
+    result = evidence[0].probed.test
+    names = set(type(result.settings).model_fields) - {"split", "labels", "limit"}
+    assert len(names) > 9
+    for name in names:
+        settings = result.settings.model_copy(update={name: "another"})
+        assert alike(SimpleNamespace(settings=settings)) != alike(result), name
 
 
 @pytest.mark.slow
