@@ -253,73 +253,77 @@ def apply_each(
 ) -> list[ChosenHits]:
     """The same for several choices of heads, for which the ranks are read once."""
     guesses = [_heads_by_guess(ledger, choice) for choice in choices]
-    ranks = ledger.of_heads(*np.concatenate([heads for heads, _ in guesses], axis=1))
+    ranks = ledger.of_heads(*np.concatenate(guesses, axis=1))
     np.minimum(ranks, _WORST, out=ranks)  # (all guesses, rules, E)
-    ends = np.cumsum([heads.shape[1] for heads, _ in guesses])[:-1]
-    by_choice = zip(choices, guesses, np.split(ranks, ends))
-    return [
-        _hits_of_choice(ledger, choice, own, which, system) for choice, (_, which), own in by_choice
-    ]
+    ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
+    by_choice = zip(choices, np.split(ranks, ends))
+    return [_hits_of_choice(ledger, choice, own, system) for choice, own in by_choice]
 
 
 def _hits_of_choice(
-    ledger: RankLedger, choice: Choice, ranks: np.ndarray, which: np.ndarray, system: str
+    ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str
 ) -> ChosenHits:
-    """The hits of a choice, from the ranks (guesses, rules, E) of its heads, and `which` of them
-    are chosen, as of `_heads_by_guess`."""
+    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in
+    `_heads_by_guess`."""
     functions, row = np.unique(ledger.function, return_inverse=True)
-    edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
-    rules = np.arange(len(RULES))[:, None]
+    present = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
     groups = {}
     unchosen = {}
-    for name, number in sorted(zip(ledger.relations, range(len(edges)))):
-        if not edges[number]:
-            continue
+    for name in names:
+        number = ledger.relations.index(name)
         if name not in choice:
-            unchosen[name] = int(edges[number])
+            unchosen[name] = int(present[number])
             continue
         index = np.flatnonzero(ledger.relation == number)
         places, own = np.unique(row[index], return_inverse=True)
-        chosen = which[:, number]  # (rules, k)
-        guesses = 1 + chosen.max()
-        shape = (guesses, len(RULES), len(places), _WORST + 1)
-        guess = np.arange(guesses)[:, None, None]
-        cells = np.ravel_multi_index(
-            np.broadcast_arrays(guess, rules, own, ranks[:guesses, :, index]), shape
-        )
-        counts = np.bincount(cells.ravel(), minlength=np.prod(shape))
-        within = counts.reshape(shape).cumsum(axis=-1)  # (guesses, rules, f, ranks)
-        by_k = within[chosen, rules, :, _PLACES]
-        hits = by_k.reshape(len(MEASURES), -1)
-        n = np.bincount(own)
-        small = np.int16 if n.max() < 2**15 else np.int32
-        groups[name] = Group(places, n, {system: Columns.of(hits.astype(small))})
+        edges = np.bincount(own)
+        small = np.int16 if edges.max() < 2**15 else np.int32
+        hits = np.zeros((len(RULES), len(KS), len(places)), small)
+        for rule, heads_by_k in enumerate(choice[name]):
+            distinct, which = _distinct(heads_by_k)
+            for guess in range(len(distinct)):
+                by_it = which == guess
+                cells = own * (_WORST + 1) + ranks[guess, rule, index]
+                counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
+                within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
+                hits[rule, by_it] = within.T[_PLACES[by_it]]
+        columns = Columns.of(hits.reshape(len(MEASURES), -1))
+        groups[name] = Group(places, edges, {system: columns})
     chosen_hits = Hits(
         functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories
     )
     return ChosenHits(system, chosen_hits, choice, unchosen)
 
 
-def _heads_by_guess(ledger: RankLedger, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
+def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
     """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation
-    chose, in order; and which of them each k has (rules, relations, k)."""
+    chose, in order."""
     layers, heads = ledger.ranks.shape[2:]
-    cells = np.zeros((2, len(KS), len(RULES), len(ledger.relations)), np.intp)
-    which = np.zeros((*cells.shape[2:], len(KS)), np.intp)
+    distinct = {}
     for number in np.unique(ledger.relation).tolist():
         name = ledger.relations[number]
         for rule, heads_by_k in enumerate(choice.get(name, ())):
-            by_k = [(layer, head) for layer, head in heads_by_k.tolist()]
-            distinct = sorted(set(by_k))
-            which[rule, number] = list(map(distinct.index, by_k))
-            for layer, head in distinct:
-                if layer >= layers or head >= heads:
-                    raise LedgerError(
-                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
-                        "heads: choose on a ledger of the same model"
-                    )
-            cells[:, : len(distinct), rule, number] = np.transpose(distinct)
-    return cells[:, : 1 + which.max(initial=0)], which
+            distinct[rule, name], _ = _distinct(heads_by_k)
+    most = max(map(len, distinct.values()), default=0)
+    cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
+    for (rule, name), chosen in distinct.items():
+        beyond = (chosen >= (layers, heads)).any(axis=1)
+        if beyond.any():
+            layer, head = chosen[beyond.argmax()]
+            raise LedgerError(
+                f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                "heads: choose on a ledger of the same model"
+            )
+        cells[:, : len(chosen), rule, ledger.relations.index(name)] = chosen.T
+    return cells
+
+
+def _distinct(heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones of heads (k, 2), in order, and for each of them which that is (k,)."""
+    as_one = heads @ (1 << 32, 1)  # much faster than over an axis
+    numbers, which = np.unique(as_one, return_inverse=True)
+    return np.stack(np.divmod(numbers, 1 << 32), axis=-1), which
 
 
 def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:
