@@ -9,10 +9,9 @@ import io
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -266,9 +265,8 @@ class Table:
             columns += self._printed(number)
         spare = [printed for printed in reversed(columns) if printed.spare]
         spare.sort(key=lambda printed: printed.spare)
-        in_lines = options.max_width == WIDE  # none is broken
         for number in range(len(spare) + 1):
-            drawn = self._drawn(columns, spare[:number], in_lines)
+            drawn = self._drawn(columns, spare[:number])
             least = console.measure(drawn, options=options.update(width=WIDE)).minimum
             if least <= options.max_width:
                 break
@@ -286,9 +284,7 @@ class Table:
             for part, (name, rank) in enumerate(zip(names, ranks, strict=True))
         ]
 
-    def _drawn(
-        self, columns: Sequence[_Printed], dropped: Sequence[_Printed], in_lines: bool
-    ) -> rich.table.Table:
+    def _drawn(self, columns: Sequence[_Printed], dropped: Sequence[_Printed]) -> rich.table.Table:
         below = [self.notes.replace(COLOURED, "").rstrip()]
         if names := [printed.full_name for printed in columns if printed in dropped]:
             below.append(f"not shown at this width: {', '.join(names)} (--wide)")
@@ -314,42 +310,17 @@ class Table:
                 width=printed_width([heading, *cells]) if whole else None,
                 min_width=_CODE_WIDTH if kind is CODE else None,
             )
-        body = len(self.initial) - len(self.totals)
-        rows = [_Row(*row) for row in zip(self._bold, zip(*(printed.cells for printed in shown)))]
-        for section in (rows[:body], rows[body:]):
-            for row in _in_blocks(section) if in_lines else section:
-                drawn.add_row(*row.cells, style="bold" if row.bold else "")
-            drawn.add_section()
-        return drawn
-
-    @property
-    def _bold(self) -> list[bool]:
-        """Of the initial rows: totals, and those above rows that belong to them."""
         names = [str(row[0]) for row in self.initial]
         nested = any(name.startswith(" ") for name in names)
         body = len(names) - len(self.totals)
-        return [
-            (nested or number >= body) and not name.startswith(" ")
-            for number, name in enumerate(names)
-        ]
-
-
-class _Row(NamedTuple):
-    """A row of the terminal."""
-
-    bold: bool
-    cells: Sequence[str]
-
-
-def _in_blocks(rows: Iterable[_Row]) -> Iterator[_Row]:
-    """Neighbouring rows of one style as one row of as many lines, which rich lays out ten times as
-    fast; no line of them may be broken."""
-    for bold, some in groupby(rows, key=attrgetter("bold")):
-        lines = []
-        for row in some:
-            height = max(cell.count("\n") for cell in row.cells)
-            lines.append([cell + "\n" * (height - cell.count("\n")) for cell in row.cells])
-        yield _Row(bold, ["\n".join(column) for column in zip(*lines)])
+        for number, name in enumerate(names):
+            bold = (nested or number >= body) and not name.startswith(" ")
+            drawn.add_row(
+                *(printed.cells[number] for printed in shown),
+                style="bold" if bold else "",
+                end_section=bool(self.totals) and number == body - 1,
+            )
+        return drawn
 
 
 class _Printed(NamedTuple):
