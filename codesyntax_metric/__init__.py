@@ -21,8 +21,6 @@ def load(**kwargs: Any) -> CodesyntaxMetric:
     `experiment_id`.
     """
     # evaluate takes seconds to import
-    from codesyntax_metric.codesyntax_metric import (
-        CodesyntaxMetric,
-    )
+    from codesyntax_metric.codesyntax_metric import CodesyntaxMetric
 
     return CodesyntaxMetric(**kwargs)

@@ -47,10 +47,7 @@ TABLE = Table(
             "assignment_expression",
             "Assign",
             # `..=n` is `.. = n` to the grammar
-            {
-                "target": "left<!range_expression>",
-                "value": "right",
-            },
+            {"target": "left<!range_expression>", "value": "right"},
         ),
         Rule("const_item", "Assign", {"target": "name", "value": "value"}),
         Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),

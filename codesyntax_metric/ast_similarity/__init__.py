@@ -18,8 +18,6 @@ def load(**kwargs: Any) -> AstSimilarity:
     `experiment_id`.
     """
     # evaluate takes seconds to import
-    from codesyntax_metric.ast_similarity.ast_similarity import (
-        AstSimilarity,
-    )
+    from codesyntax_metric.ast_similarity.ast_similarity import AstSimilarity
 
     return AstSimilarity(**kwargs)

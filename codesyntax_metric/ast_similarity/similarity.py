@@ -48,10 +48,7 @@ MOST_NODES = 100_000
 """Larger trees are not compared; no function that a masked model can read comes near."""
 
 # three times as many as any of 7,623 files and functions took
-_STEPS, _STEPS_PER_BYTE = (
-    1_000,
-    0.06,
-)
+_STEPS, _STEPS_PER_BYTE = 1_000, 0.06
 
 _PREFIX = "tree_sitter_"
 

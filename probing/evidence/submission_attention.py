@@ -47,11 +47,7 @@ MeanCell = tuple[str, str, str]
 """A protocol or SAME_RELATIONS, a rule, and a k."""
 
 # parts of a signature that models of one table need not share
-_OF_MODEL = (
-    "model",
-    "also-fits",
-    "begin",
-)
+_OF_MODEL = ("model", "also-fits", "begin")
 
 Size = Annotated[int, Field(ge=1, le=1000)]
 Places = Annotated[tuple[records.Number, ...], FailFast(), listed, Field(max_length=10**5)]

@@ -22,10 +22,7 @@ MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
 
 # on a CPU, what its caches hold is faster than fewer batches
-_TOKENS_ON_DEVICE = {
-    "cpu": 1024,
-    "cuda": 65536,
-}
+_TOKENS_ON_DEVICE = {"cpu": 1024, "cuda": 65536}
 _ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model's: 2 MB, 256 MB
 
 

@@ -82,20 +82,11 @@ class PreferenceLedger(RowLedger):
             ("distance", "<i4"),
             ("depth", "<i4"),
             # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
-            (
-                "counted",
-                "<i4",
-            ),
+            ("counted", "<i4"),
             # 2 where the surface rival prefers the good text, 1 where neither, else 0; or UNKNOWN
-            (
-                "surface",
-                "<i4",
-            ),
+            ("surface", "<i4"),
             # 1, or 0 where a text has more sub-tokens than the model reads: the pair is missed
-            (
-                "read",
-                "<i4",
-            ),
+            ("read", "<i4"),
             *((f"{text}_{score}_tokens", "<i4") for text in ("good", "bad") for score in SCORES),
             *((f"{text}_{score}", "<f8") for text in ("good", "bad") for score in SCORES),
         ]

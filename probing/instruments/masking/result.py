@@ -52,15 +52,9 @@ ROW = np.dtype(
         ("masked", "<i4"),  # sub-tokens
         *((name, "<i4") for name in HITS),
         # of the true sub-tokens, the mean over the masked ones, in nats, rounded
-        (
-            "log_probability",
-            "<f8",
-        ),
+        ("log_probability", "<f8"),
         # how many masked sub-tokens are the one masked most often, of this type in this arm
-        (
-            "commonest",
-            "<i4",
-        ),
+        ("commonest", "<i4"),
         # NaN if the trees could not be compared
         *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),
     ]

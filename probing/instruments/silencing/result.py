@@ -48,10 +48,7 @@ class SilencingLedger(RowLedger):
             ("sub_tokens", "<i4"),  # of these ends
             ("length", "<i4"),  # sub-tokens of the function
             # of the true sub-tokens, the mean over those asked for, in nats
-            (
-                "log_probability",
-                "<f8",
-            ),
+            ("log_probability", "<f8"),
         ]
     )
     ORDER = ("function", "relation", "silenced")
