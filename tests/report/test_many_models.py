@@ -235,6 +235,7 @@ def test_each_model_has_a_page_of_its_own(opened, written):
     for name in ("../<b>&'x'", "ada/code-small"):
         opened.get_by_role("link", name=name, exact=True).click()
         assert opened.locator("h1").inner_text() == name
+        opened.wait_for_load_state()  # what is counted below stands further down
         file = {"../<b>&'x'": "b-x", "ada/code-small": "ada-code-small"}[name]
         for table in ("relations", "beyond"):
             assert opened.locator(f"#table-python-{table}-{file}").count() == 1
