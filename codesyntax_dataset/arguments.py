@@ -8,6 +8,7 @@ import inspect
 import numbers
 import os
 import reprlib
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -28,13 +29,17 @@ def checked(function: Callable[Parameters, Returned]) -> Callable[Parameters, Re
     """Decorator: raise ArgumentError for an argument that does not match its annotation.
 
     Supported annotations are classes, `Any`, `Positive`, `Natural`, sequences of these, and unions.
+    Torch takes seconds to import, so a module may import it for type checking alone.
     """
     signature = inspect.signature(function)
 
     @functools.cache
-    def kinds() -> dict[str, Any]:
+    def resolved(torch: Any) -> dict[str, Any]:
         # at the first call: by then all names are defined
-        return get_type_hints(function, include_extras=True)
+        return get_type_hints(function, localns={"torch": torch}, include_extras=True)
+
+    def kinds() -> dict[str, Any]:
+        return resolved(sys.modules.get("torch", _UNIMPORTED_TORCH))
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
@@ -44,6 +49,19 @@ def checked(function: Callable[Parameters, Returned]) -> Callable[Parameters, Re
         return function(*arguments, **named)
 
     return call
+
+
+class _Unimported:
+    """A library that was not imported yet: nothing is of its types."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __getattr__(self, type_name: str) -> type:
+        return type(type_name, (), {"__module__": self.name})
+
+
+_UNIMPORTED_TORCH = _Unimported("torch")
 
 
 def _fits(value: Any, kind: Any) -> bool:

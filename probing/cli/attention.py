@@ -155,9 +155,9 @@ def probe(
 
 def print_done(everything: Sequence[Done]) -> None:
     """Print, in the main process, what became of each of several models."""
-    from probing.runs.processes import Processes
+    from probing.runs.session import processes_of_run
 
-    if not Processes().main:
+    if not processes_of_run().main:
         return
     kinds: Counter[str] = Counter()
     for model, runs in groupby(everything, lambda done: done.model):

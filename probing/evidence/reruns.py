@@ -63,11 +63,13 @@ from probing.evidence.verify import (
     Verifier,
 )
 from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
-from probing.instruments.attention.probe import Probing, Runner
-from probing.instruments.attention.ranking import EncodedFunction, RankBounds
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.ranking import RankBounds
 from probing.instruments.attention.result import load
+from probing.instruments.attention.runner import Runner
 from probing.instruments.information import hits as information
 from probing.instruments.information.inform import Informing
 from probing.instruments.information.result import BOTH, WORDS, InformationLedger, InformationResult

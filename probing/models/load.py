@@ -33,6 +33,7 @@ from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
+from probing.models.device import default_device
 from probing.models.encoder import Encoder, LanguageModel, attention_of
 from probing.models.files import sha256
 from probing.models.identity import digest_of, digest_of_head
@@ -387,7 +388,7 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
 
 
 def _device_named(name: str | torch.device | None) -> torch.device:
-    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    name = name or default_device()
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

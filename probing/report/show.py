@@ -21,8 +21,9 @@ from codesyntax_metric.ast_similarity.similarity import parser_version
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import align
 from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import default_direction
-from probing.instruments.attention.ranking import BatchListener, EncodedFunction, Plan, Pooled
+from probing.instruments.attention.ranking import BatchListener, Plan, Pooled
 from probing.instruments.masking.masking import Maskable, Masker, masked_copies
 from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
 from probing.models.encoder import Encoder

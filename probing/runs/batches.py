@@ -6,9 +6,8 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -17,6 +16,7 @@ from probing.models.transfer import fetch
 
 if TYPE_CHECKING:
     from probing.models.loaded import LoadedModel
+    from probing.runs.experiment import Tokenized
 
 MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
@@ -26,14 +26,7 @@ _TOKENS_ON_DEVICE = {"cpu": 1024, "cuda": 65536}
 _ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model's: 2 MB, 256 MB
 
 
-class Tokenized(Protocol):
-    """A function as the model reads it: `ids` (sub-tokens,), special tokens included."""
-
-    @property
-    def ids(self) -> np.ndarray: ...
-
-
-TextT = TypeVar("TextT", bound=Tokenized)
+TextT = TypeVar("TextT", bound="Tokenized")
 
 
 class Batches:

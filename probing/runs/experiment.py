@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import filelock
-import torch
+import numpy as np
 from tqdm import tqdm
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
 from probing.models.cache_dir import versions
+from probing.models.device import default_device
 from probing.models.files import sha256
-from probing.runs.batches import Tokenized
 from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard
-from probing.runs.processes import Processes, useful_threads
+from probing.runs.processes import Processes
 from probing.runs.progress import progress
 from probing.runs.saved import Result, check_ours, paths_from
 from probing.runs.session import Session, found
@@ -43,6 +43,13 @@ CONTINUES = "interrupted: run the same command again to continue"
 F = TypeVar("F", bound="MeasuredFunction")
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
+
+
+class Tokenized(Protocol):
+    """A function as the model reads it: `ids` (sub-tokens,), special tokens included."""
+
+    @property
+    def ids(self) -> np.ndarray: ...
 
 
 class MeasuredFunction(Tokenized, Protocol):
@@ -225,6 +232,8 @@ def run(
         if result is not None and folder is not None:
             result.of_model_at(experiment.session.place).save(folder)
         return result
+    from probing.runs.threads import useful_threads  # torch takes seconds to import
+
     with useful_threads():
         experiment.functions  # noqa: B018 - a model may be refused: before anything is written
         if folder is None:
@@ -311,9 +320,7 @@ def _slot(experiment: Experiment) -> Slot | None:
         "also_fits": [(other, *found(other)) for other in experiment.asked.get("also_fits", ())],
         "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
         "control": data.control and [data.control, data.seed],
-        "device": (session.device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(
-            ":"
-        )[0],
+        "device": (session.device or default_device()).partition(":")[0],
         "session": [
             session.step,
             session.dtype,

@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import torch
-
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, POOLS, SUM
@@ -17,6 +15,8 @@ from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
 
 if TYPE_CHECKING:
+    import torch
+
     from probing.models.encoder import Encoder, LanguageModel
     from probing.models.masked import RestoringModel, ScoringModel
 
@@ -49,7 +49,7 @@ class Session:
     ):
         if pool not in POOLS:
             raise UnknownName("pool", pool, POOLS)
-        self.processes, self.named = Processes(alone), True
+        self.processes, self.named = processes_of_run(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length, self.weights = (
             revision,
@@ -157,6 +157,16 @@ class Session:
             return found(str(self.model), self.revision)[1]
         except ModelError:
             return ""
+
+
+def processes_of_run(alone: bool = False) -> Processes:
+    """Those that were started together, or this one: if it was started alone, or is to be `alone`
+    though others run beside it."""
+    if alone or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return Processes()
+    from probing.runs.distributed import TorchProcesses  # torch takes seconds to import
+
+    return TorchProcesses()
 
 
 def found(model: str, revision: str | None = None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from support.labels.edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from probing.instruments.attention.align import Alignment, OffsetsError, align
-from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.attention.encoded import EncodedFunction
 
 
 def aligned(code, tokens, offsets, special):

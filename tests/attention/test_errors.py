@@ -32,8 +32,9 @@ from probing.instruments.attention.errors import (
     place,
     save,
 )
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import FirstChoices
+from probing.instruments.attention.runner import Runner
 from probing.report.relations import marked
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path

@@ -45,8 +45,9 @@ from codesyntax_metric.topk_uas import (
 from probing import ProbeResult, RankLedger, probe
 from probing.evidence.verify import verify
 from probing.instruments.attention.align import Alignment
-from probing.instruments.attention.probe import Probing, Runner
-from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.attention.encoded import EncodedFunction
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.runner import Runner
 from probing.models.load import load
 from probing.models.location import DECODER, EMBEDDED
 from probing.publish.submit import submission

@@ -21,10 +21,10 @@ from codesyntax_metric.topk_uas import (
 )
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.attended import ChoicesByKind
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ranking import (
     BatchListener,
     BatchRanker,
-    EncodedFunction,
     FirstChoices,
     Plan,
     RankBounds,

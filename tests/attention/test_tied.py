@@ -8,7 +8,7 @@ import pytest
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.edges import EdgeTable
-from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.attention.encoded import EncodedFunction
 
 FIRST_SUB_TOKEN = np.array([1, 2, 2, -1, -1, 3], np.int32)
 """Of six tokens: 1 and 2 are twins, 3 and 4 have no sub-token."""

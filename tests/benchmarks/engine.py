@@ -110,7 +110,7 @@ def variants(task):
     from tqdm import tqdm
 
     from codesyntax_metric.topk_uas import WORST_RANK
-    from probing.instruments.attention.probe import Runner
+    from probing.instruments.attention.runner import Runner
     from probing.models.loaded import without_cache
 
     encoder, runner = task.encoder, Runner(task.encoder, task.settings.direction, None)

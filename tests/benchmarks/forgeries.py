@@ -51,8 +51,9 @@ from probing.evidence.submission import load as load_submission
 from probing.evidence.verify import draw
 from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import load
+from probing.instruments.attention.runner import Runner
 from probing.models.location import embedded_model
 from probing.publish.verified import Checker
 from probing.runs.data import read_functions

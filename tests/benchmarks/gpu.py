@@ -58,8 +58,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, LlamaC
 from codesyntax_dataset import corpus, languages
 from codesyntax_dataset.schema import Skips
 from probing.evidence.reruns import SLACK
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import RankBounds
+from probing.instruments.attention.runner import Runner
 from probing.models.loaded import DTYPES, quiet
 from probing.models.location import TINY, embedded_model
 from probing.runs.data import Functions, read_functions

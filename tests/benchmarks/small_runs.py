@@ -22,7 +22,8 @@ import torch
 from engine import ROUNDS, task_of
 
 from codesyntax_dataset.build import build
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.runner import Runner
 from probing.models.encoder import Encoder
 from probing.models.loaded import Loaded
 from probing.models.selfcheck import self_check

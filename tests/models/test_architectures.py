@@ -26,9 +26,10 @@ from codesyntax_metric.topk_uas import (
     rank_attention,
 )
 from probing.instruments.attention.align import align
-from probing.instruments.attention.probe import Runner, probe
-from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.attention.encoded import EncodedFunction
+from probing.instruments.attention.probe import probe
 from probing.instruments.attention.result import ProbeResult
+from probing.instruments.attention.runner import Runner
 from probing.models import capture
 from probing.models.encoder import Encoder
 from probing.models.load import doctor

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from probing.cli import main
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.runner import Runner
 
 COLUMNS = 80
 

@@ -16,8 +16,9 @@ import pytest
 from probing import probe
 from probing.evidence.verify import verify
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import ProbeResult
+from probing.instruments.attention.runner import Runner
 from probing.models import cache_dir
 from probing.runs import data, experiment
 from probing.runs.data import label_digest
@@ -86,7 +87,7 @@ def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_f
     code = (
         "import sys\nfrom probing.cli import main\n"
         f"main({arguments}, standalone_mode=False)\n"
-        "print('imported:', sorted({'transformers', 'tokenizers', 'safetensors', 'matplotlib'} & set(sys.modules)))"
+        "print('imported:', sorted({'torch', 'transformers', 'tokenizers', 'safetensors', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert "mean of" in done.stdout, done.stderr

@@ -15,11 +15,12 @@ from support.commands import run
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing import merge, probe
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.runner import Runner
 from probing.models import load
 from probing.runs.experiment import checked_shard
 from probing.runs.ledger_file import Shard, load_shard, save_shard
-from probing.runs.processes import Processes
+from probing.runs.session import processes_of_run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -366,7 +367,7 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
         monkeypatch.setattr(
             owner, name, lambda *given, answer=answer: calls.append(given) or answer
         )
-    processes = Processes()
+    processes = processes_of_run()
     assert calls == [("cuda:1",), ("nccl",), (), ()]
     assert (processes.count, processes.rank, processes.device) == (4, 3, "cuda:1")
-    assert Processes(alone=True).device is None and len(calls) == 4
+    assert processes_of_run(alone=True).device is None and len(calls) == 4

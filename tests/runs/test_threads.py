@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from probing import probe
-from probing.instruments.attention.probe import Runner
-from probing.runs import processes
+from probing.instruments.attention.runner import Runner
+from probing.runs import threads
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,17 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
         torch.set_num_threads(number)
         return seconds[number]
 
-    monkeypatch.setattr(processes, "_seconds_of_layers", timed)
+    monkeypatch.setattr(threads, "_seconds_of_layers", timed)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(8)
     try:
-        with pytest.raises(KeyboardInterrupt), processes.useful_threads():
+        with pytest.raises(KeyboardInterrupt), threads.useful_threads():
             assert torch.get_num_threads() == expected
             raise KeyboardInterrupt
         assert torch.get_num_threads() == 8
         monkeypatch.setenv("OMP_NUM_THREADS", "8")
-        with processes.useful_threads():
+        with threads.useful_threads():
             assert torch.get_num_threads() == 8
     finally:
         torch.set_num_threads(before)
@@ -47,7 +47,7 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
 
 def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
     monkeypatch.setattr(
-        processes, "_seconds_of_layers", lambda number: torch.set_num_threads(number) or number
+        threads, "_seconds_of_layers", lambda number: torch.set_num_threads(number) or number
     )
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     real, used = Runner.run, []
@@ -62,4 +62,4 @@ def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
 
 
 def test_timing_takes_little():
-    assert 0 < processes._seconds_of_layers(torch.get_num_threads()) < 5
+    assert 0 < threads._seconds_of_layers(torch.get_num_threads()) < 5

@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from probing.instruments.attention.probe import Probing, Runner
-from probing.instruments.attention.ranking import (
-    EncodedFunction,
-    FirstChoices,
-    Plan,
-    Pooled,
-)
+from probing.instruments.attention.encoded import EncodedFunction
+from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.ranking import FirstChoices, Plan, Pooled
+from probing.instruments.attention.runner import Runner
 from probing.runs.progress import progress
 
 

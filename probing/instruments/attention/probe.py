@@ -7,13 +7,12 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
@@ -29,17 +28,19 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import OffsetsError, align
 from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.instruments.attention.result import ProbeResult
 from probing.models.location import checkpoints, step_of, trainings
 from probing.models.subtokens import no_panic
-from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
+    import torch
+
+    from probing.instruments.attention.runner import Runner
     from probing.models.encoder import Encoder
 
 logger = logging.getLogger(__name__)
@@ -207,6 +208,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     def prepare(self) -> Prepared[EncodedFunction]:
         from probing.models.selfcheck import examine_lengths
+        from probing.runs.batches import out_of_memory
 
         encoder = self.encoder
         functions, _, skips = self.encoded
@@ -257,6 +259,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     @cached_property
     def _runner(self) -> Runner:
+        from probing.instruments.attention.runner import Runner  # torch takes seconds to import
+
         return Runner(self.encoder, self.settings.direction, self.batch_tokens)
 
     def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
@@ -292,37 +296,6 @@ def _too_long_for(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str
             if in_front + len(ids) > longest:
                 models[number] = models[number] or name
     return models
-
-
-class Runner(Batches):
-    """Batches of functions whose edges are ranked in one direction."""
-
-    def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
-        super().__init__(encoder, batch_tokens)
-        self.encoder, self.direction = encoder, direction
-
-    def run(
-        self,
-        functions: Sequence[EncodedFunction],
-        bar: tqdm,
-        listener: Callable[..., BatchListener] = BatchRanker,
-    ) -> np.ndarray:
-        """The output of `listener` for the functions' edges: by default ranks (rules, edges,
-        layers, heads)."""
-        encoder = self.encoder
-
-        def listen(
-            batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]
-        ) -> torch.Tensor:
-            length = inputs["input_ids"].shape[1]
-            listening = listener(
-                *(batch, encoder.layers, encoder.heads, length, encoder.device),
-                *(self.elements, self.direction, encoder.causal),
-            )
-            encoder.forward(inputs, listening)
-            return listening.found
-
-        return torch.cat(self.each(functions, bar, listen), dim=1).numpy()
 
 
 class Done(NamedTuple):

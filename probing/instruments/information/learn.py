@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from probing.instruments.attention.edges import EdgeTable, stacked
-from probing.instruments.attention.ranking import EncodedFunction
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.information.choice import ROUGH, Choices, fit, fit_over_folds, out_of_fold
 from probing.instruments.information.pairs import TRANSFORMS, GatheredPairs, ReadFunction, listen
 from probing.instruments.information.result import LEAST_EDGES, LearnedRelation

@@ -15,7 +15,8 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.instruments.attention.ranking import BatchListener, EncodedFunction
+from probing.instruments.attention.encoded import EncodedFunction
+from probing.instruments.attention.ranking import BatchListener
 from probing.runs.batches import Batches
 
 if TYPE_CHECKING:

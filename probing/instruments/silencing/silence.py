@@ -22,8 +22,8 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import Probing, default_direction
-from probing.instruments.attention.ranking import EncodedFunction
 from probing.instruments.masking.fill import Passes, key_of
 from probing.instruments.silencing import result as results
 from probing.instruments.silencing.result import (

@@ -19,8 +19,9 @@ from probing.evidence import reruns, verify
 from probing.evidence.protocols import MODEL
 from probing.evidence.verify import Criterion, Draw, Influence, Verifier
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.probe import Probing, Runner
+from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import RankBounds
+from probing.instruments.attention.runner import Runner
 from probing.instruments.masking.result import MaskingLedger
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.session import Session

@@ -19,13 +19,9 @@ from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES
 from probing.instruments.attention.align import align
-from probing.instruments.attention.probe import Runner
-from probing.instruments.attention.ranking import (
-    BatchRanker,
-    EncodedFunction,
-    FirstChoices,
-    RankBounds,
-)
+from probing.instruments.attention.encoded import EncodedFunction
+from probing.instruments.attention.ranking import BatchRanker, FirstChoices, RankBounds
+from probing.instruments.attention.runner import Runner
 from probing.instruments.masking.fill import Copy, Filler
 from probing.instruments.silencing.silence import Pass, Predictor
 from probing.models.encoder import Encoder, LanguageModel

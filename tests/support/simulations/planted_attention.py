@@ -12,8 +12,8 @@ from datasets import Dataset
 
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.edges import EdgeTable
+from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import Encoded
-from probing.instruments.attention.ranking import EncodedFunction
 from probing.instruments.information.inform import Informing
 from probing.models.capture import rows_of
 from probing.runs.data import Functions

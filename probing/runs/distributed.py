@@ -1,0 +1,43 @@
+"""Processes that `accelerate launch` or `torchrun` started for one run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from probing.runs.processes import Processes
+
+
+class TorchProcesses(Processes):
+    """All of them, which talk to each other by `torch.distributed`."""
+
+    def __init__(self) -> None:
+        cuda = torch.cuda.is_available()
+        self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if cuda else "cpu"
+        if cuda:
+            torch.cuda.set_device(self.device)  # that of collectives
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if cuda else "gloo")
+        self.count, self.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
+
+    def wait(self) -> None:
+        torch.distributed.barrier()
+
+    def share(self, value: Any) -> Any:
+        shared = [value]
+        torch.distributed.broadcast_object_list(shared, src=0, device=self._place)
+        return shared[0]
+
+    def send(self, value: Any) -> None:
+        torch.distributed.send_object_list([value], dst=0, device=self._place)
+
+    def receive(self, source: int) -> Any:
+        received: list[Any] = [None]
+        torch.distributed.recv_object_list(received, src=source, device=self._place)
+        return received[0]
+
+    @property
+    def _place(self) -> torch.device:
+        return torch.device(self.device or "cpu")
