@@ -60,8 +60,11 @@ _SEED = 0
 """Of the exchanges: the same numbers come out each time."""
 
 _AT_ONCE = 128
-"""Exchanges in memory at once, which fit a processor's cache: a multiple of 8, as they are kept as
-bits."""
+"""Exchanges that are drawn at once: a multiple of 8, as they are kept as bits."""
+
+_SIGNS_AT_ONCE = 1 << 17
+"""Signs of clusters in memory at once, which fit a processor's cache, or those of _AT_ONCE
+exchanges."""
 
 _ROUNDING = 1e-9
 """Sums that differ by less are equal."""
@@ -357,9 +360,10 @@ def _as_extreme(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:
 def _exchanges_in_parts(clusters: int) -> Iterator[tuple[np.ndarray, int]]:
     """The exchanges, some at a time, as bits (F, exchanges / 8), and how many they are."""
     exchanges = _exchanges(clusters, PERMUTATIONS)
-    for start in range(0, PERMUTATIONS, _AT_ONCE):
-        bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8])
-        yield bits, min(_AT_ONCE, PERMUTATIONS - start)
+    at_once = max(_AT_ONCE, _SIGNS_AT_ONCE // max(clusters, 1) // 8 * 8)
+    for start in range(0, PERMUTATIONS, at_once):
+        bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + at_once) // 8])
+        yield bits, min(at_once, PERMUTATIONS - start)
 
 
 @lru_cache(maxsize=4)
