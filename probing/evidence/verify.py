@@ -608,11 +608,14 @@ def verify_each(
     Results of one model share one that is loaded.
 
     Args:
-        results: JSON files of results, each beside its ledger. model: its location, if not that in
-        the results. data: its location, if not that in the results. device: where the model runs.
+        results: JSON files of results, each beside its ledger.
+        model: its location, if not that in the results.
+        data: its location, if not that in the results.
+        device: where the model runs.
         functions: about how many are run again; by default as many as bound each mean to half a
-        point. everything: run all functions again. seed: for a draw of one's own, which otherwise
-        follows from the ledger.
+            point.
+        everything: run all functions again.
+        seed: for a draw of one's own, which otherwise follows from the ledger.
 
     Yields:
         The checks of each result, or the error if there is no readable one.
