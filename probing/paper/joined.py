@@ -7,6 +7,7 @@ The columns of the frame are named as those of `probing.scores`; `paper` is the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import pandas
@@ -124,22 +125,23 @@ def pivot(
     cells: dict[tuple[Any, ...], dict[tuple[str, str], Any]] = {}
     for row in rows.itertuples():
         of_row = cells.setdefault(tuple(getattr(row, key) for key in keys), {})
+        heading = _column_heading(across, getattr(row, across))
         number, of_difference = KINDS_OF.get(row.measure, (SIGNED, SIGNED))
-        header = _column_heading(across, getattr(row, across))
-        here, paper = (row.value, row.chosen), (row.paper, row.chosen_paper)
-        for part, (value, chosen) in zip(PARTS, (here, paper, (row.difference, None))):
+        number = of_difference if row.against else number
+        for part, value, chosen, kind in (
+            ("here", row.value, row.chosen, number),
+            ("paper", row.paper, row.chosen_paper, number),
+            ("difference", row.difference, None, of_difference),
+        ):
             if value is not None:
-                of_row[header, part] = [value, chosen] if chosen else value
-                kind = of_difference if part == "difference" or row.against else number
-                kinds[header, part] = CHOSEN if chosen else kinds.get((header, part), kind)
-    columns = [
-        (_column_heading(across, value), part) for value in rows[across].unique() for part in PARTS
-    ]
-    columns = [column for column in columns if column in kinds]
-    headings = [Column(key, NAME) for key in keys]
-    headings += [Column(part, kinds[header, part], header) for header, part in columns]
-    table = [[*key, *map(of_row.get, columns)] for key, of_row in cells.items()]
-    return Table(name, title, headings, table, notes, filters=filters)
+                of_row[heading, part] = [value, chosen] if chosen else value
+                kinds[heading, part] = CHOSEN if chosen else kinds.get((heading, part), kind)
+    headings = [_column_heading(across, value) for value in rows[across].unique()]
+    shown = [column for column in product(headings, PARTS) if column in kinds]
+    columns = [Column(key, NAME) for key in keys]
+    columns += [Column(part, kinds[heading, part], heading) for heading, part in shown]
+    table = [[*key, *map(of_row.get, shown)] for key, of_row in cells.items()]
+    return Table(name, title, columns, table, notes, filters=filters)
 
 
 def _column_heading(across: str, value: Any) -> str:

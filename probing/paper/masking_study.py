@@ -26,7 +26,7 @@ from codesyntax_dataset.sources.codesearchnet import FIELDS
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
-from probing.paper.inputs import Inputs
+from probing.paper.inputs import Inputs, excluded
 from probing.paper.joined import Frame, ScoreRow, join, pivot
 from probing.report import figures, specs
 from probing.report.document import COLOURED, Figure, Section, tested
@@ -52,9 +52,6 @@ SETTINGS: dict[str, Any] = {
     "max_length": STUDY_LENGTH,
 }
 """Of the masking runs; the others are the defaults of `mask`."""
-
-COPIES = {"copies": 118, "copy_bytes": 52}
-"""Masked copies of a function and bytes of a row: 22,785 and 1,190,277 of 193 functions."""
 
 SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
 """The folder of the functions as the study read them, and the file in it."""
@@ -213,12 +210,8 @@ def prepare(
 ) -> StudyFunctions:
     """Write the functions as the study read them into `output`, and build their dataset in the
     folder `data`."""
-    excluded = (
-        frozenset()
-        if exclude_repositories is None
-        else corpus.read_repositories(exclude_repositories)
-    )
-    read = _write(asked, output / SOURCE / MEMBER, excluded)
+    without = excluded(STUDY_CONFIG, exclude_repositories)
+    read = _write(asked, output / SOURCE / MEMBER, without)
     build(str(output / SOURCE), [STUDY_CONFIG], data, overwrite=True)
     return StudyFunctions(read, len(read_functions(data, STUDY_CONFIG, "test").dataset))
 
@@ -243,10 +236,10 @@ def published(t1: ArrayLike, t0: ArrayLike) -> float:
     return float(differences.mean() + differences[1]) / 2
 
 
-def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
+def _write(asked: Inputs, file: Path, without: frozenset[str]) -> int:
     """Write the first functions of the split test as CodeSearchNet has them; return how many."""
     rows: list[str] = []
-    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), excluded):
+    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), without):
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -140,7 +140,8 @@ def _inputs(reproduction: Reproduction) -> Table:
     rows: list[dict[str, Any]] = []
     counted = reproduction.counted
     for language, configs in CONFIGS.items():
-        source = sources.shown(reproduction.inputs.sources.get(language, ""))
+        given = reproduction.inputs.sources.get(language)
+        source = sources.shown(given) if given else ""
         functions = counted[language].functions if language in counted else None
         for config in configs:
             about: dict[str, Any] = {"config": config, "source": source}
@@ -218,24 +219,24 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 2: the best model and the best baseline of each language."""
     rows = exhibit.select(reproduction)
     is_baseline = rows["system"].isin(BASELINE_SYSTEMS)
+    series = ("best model", ~is_baseline, COLOURS[0]), ("best baseline", is_baseline, FAINT)
     panels: dict[str, list[Bars]] = {}
     shown = []
-    for panel, column in (("here", "value"), ("paper", "paper")):
-        for kind, of_kind, colour in (
-            ("best model", ~is_baseline, COLOURS[0]),
-            ("best baseline", is_baseline, FAINT),
-        ):
-            known = rows[of_kind].dropna(subset=column).astype({column: float})
-            best = known.loc[known.groupby("config")[column].idxmax()]
-            shown.append(best)
-            best = best.set_index("config").reindex(exhibit.configs)
-            notes = best["system"].fillna("").tolist()
-            panels.setdefault(panel, []).append(Bars(kind, best[column].to_numpy(), colour, notes))
+    for (panel, column), (kind, of_kind, colour) in product(_SIDES, series):
+        known = rows[of_kind].dropna(subset=column).astype({column: float})
+        best = known.loc[known.groupby("config")[column].idxmax()]
+        shown.append(best)
+        best = best.set_index("config").reindex(exhibit.configs)
+        notes = best["system"].fillna("").tolist()
+        panels.setdefault(panel, []).append(Bars(kind, best[column].to_numpy(), colour, notes))
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
-    return _drawing(
-        exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown)
-    )
+    drawn = partial(figures.bars, titles, panels)
+    return _drawing(exhibit, reproduction, title, drawn, pandas.concat(shown))
+
+
+_SIDES = ("here", "value"), ("paper", "paper")
+"""The panels of Figure 2, and the columns of the frame that they show."""
 
 
 def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -269,20 +270,17 @@ def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _curves_of(rows: Frame) -> Iterator[Line]:
-    """Our curves, and as circles the paper's numbers of the same, and of the first model in its
-    table."""
+    """Our curves, and the paper's numbers of the same as circles."""
     colours = cycle(COLOURS)
-    first = True  # of the models
     for system, of_system in rows.groupby("system", sort=False):
         by_k = of_system.set_index("k").reindex(KS)
         ours, printed = (by_k[column].to_numpy(float)[None] for column in ("value", "paper"))
-        measured, is_model = not np.isnan(ours).all(), system not in BASELINE_SYSTEMS
-        colour = INK if not is_model else next(colours) if measured else FAINT
-        if measured:
-            yield Line(system, ours, colour, _LINE_STYLES.get(system, "-"))
-        if not np.isnan(printed).all() and (measured or (is_model and first)):
+        if np.isnan(ours).all():
+            continue
+        colour = INK if system in BASELINE_SYSTEMS else next(colours)
+        yield Line(system, ours, colour, _LINE_STYLES.get(system, "-"))
+        if not np.isnan(printed).all():
             yield Line(f"{system} (paper)", printed, colour, points=True)
-        first = first and not is_model
 
 
 _LINE_STYLES = {"Offset": "--", "Keyword": ":"}

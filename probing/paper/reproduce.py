@@ -77,7 +77,7 @@ def reproduce(
     `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is
     for one language. `exclude_repositories` is as in `build`, for code. `limit` uses only the first
     functions of each config; the default is all, or the 7,501 of `syntaxeval`. `tell` is called
-    with each message, the first of which says what will run, with its estimated time and disk.
+    with each message, the first of which says what will run.
 
     The folder `output` holds `LANGUAGE/codesyntax`, the datasets; `results`; and `report`. The same
     call continues an interrupted run, and ends with the same bytes; one with further sources or
@@ -97,11 +97,7 @@ def reproduce(
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
-    tell(
-        asked.text()
-        if study == CODESYNTAX
-        else asked.text([masking_study.STUDY_CONFIG], **masking_study.COPIES)
-    )
+    tell(asked.text())
     with _alone_in(output):
         title, sections, files = make()
         tell("writing the page")

@@ -41,17 +41,6 @@ def relations(findings: Findings, model: Subject) -> list[Table]:
     return [specs.table("beyond-by-relation", rows, key, model=model.name)] if rows else []
 
 
-def strata(findings: Findings) -> Section:
-    """What heads and offsets find of all edges, by distance and by length."""
-    key = f"{findings.name}-strata"
-    rows = [
-        {"name": subject.name, **stratum._asdict()}
-        for subject in findings.subjects
-        for stratum in subject.strata
-    ]
-    return Section(key, "By distance and by length", [specs.table("strata", rows, key)])
-
-
 def _avoided(findings: Findings) -> list[int]:
     """The numbers of offsets to avoid beyond which there is something to score."""
     first = findings.subjects[0].name

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import CONTROL_TASK
 from probing.instruments.information.hits import FINDERS
 from probing.instruments.information.hits import hits as information_hits
 from probing.instruments.information.result import (
@@ -152,44 +151,12 @@ def together(informed: Sequence[InformedModel]) -> Table:
             "model": model.result.title,
             "mean": model.result.mean,
             "informed": model,
-            "of_states": _of_states(model, informed),
-            "selectivity": _selectivity(model.result, informed),
             **model.found,
         }
         for model in informed
         if model.result.mean is not None
     ]
     return specs.table("information-models", rows)
-
-
-def _of_states(model: InformedModel, informed: Sequence[InformedModel]) -> float | None:
-    """Percent of the bits that states add which attention adds; None without a run on them, or
-    where they add none."""
-    settings = model.result.settings
-    with_states = settings.model_copy(update={"states": True})
-    for other in informed:
-        if other.result.settings == with_states != settings and other.result.mean:
-            adds = other.adds_mean
-            return 100 * model.adds_mean.value / adds.value if adds.low > 0 else None
-    return None
-
-
-def _selectivity(result: InformationResult, informed: Sequence[InformedModel]) -> float | None:
-    """By how many points all heads find more of the real edges than of the control task; None
-    without a run on that."""
-    same = {"control": CONTROL_TASK, "learned_on": "", "labels": "", "seed": None}
-    wanted = result.settings.model_copy(update=same)
-    for other in informed:
-        task = other.result
-        settings = task.settings.model_copy(update={**same, "control": task.settings.control})
-        if result.settings.control is None and settings == wanted:
-            differences = [
-                scores.attention.uas - task.relations[name].attention.uas
-                for name, scores in result.relations.items()
-                if scores.in_mean and name in task.relations
-            ]
-            return float(np.mean(differences)) if differences else None
-    return None
 
 
 def table(model: InformedModel) -> Table:

@@ -176,9 +176,7 @@ def _baseline_relations(result: BaselineResult) -> Table:
         [row for *_, row in sorted(rows, key=lambda ranked: ranked[:2])],
         settings=settings,
         units=language_of(settings.config).units,
-        protocols=result.summaries,
         kinds=kinds,
-        spares={(next(iter(result.summaries)), kind): (rank,) for rank, kind in zip((2, 3), kinds)},
     )
 
 

@@ -17,7 +17,7 @@ from probing.instruments.silencing.hits import (
 )
 from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import specs
-from probing.report.document import Section, Table
+from probing.report.document import Part, Section, Table
 from probing.report.words import file_names, left_out, listed, method
 
 SILENCING_TITLE = "Heads that look and heads that serve"
@@ -103,11 +103,6 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
     ]
 
 
-def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
-    """How many of the heads that look best also serve, of each result."""
-    return [Section("heads-finding", SILENCING_TITLE, [verdicts(silenced)])] if silenced else []
-
-
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
     """The number of relations with each verdict, and how many heads are the costliest of their
     layer."""
@@ -120,10 +115,11 @@ def verdicts(silenced: Sequence[SilencedModel]) -> Table:
 
 
 def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
-    """One section, with a part for each result; none without results."""
+    """One section, with the verdicts on all results and a part for each; none without results."""
     if not silenced:
         return []
-    return [Section("heads", SILENCING_TITLE, method("silencing"), [*map(_silenced, silenced)])]
+    parts: list[Part] = [verdicts(silenced), *method("silencing")]
+    return [Section("heads", SILENCING_TITLE, parts, [*map(_silenced, silenced)])]
 
 
 def _silenced(model: SilencedModel) -> Section:

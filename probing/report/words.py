@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset import paper, syntaxeval
+from codesyntax_dataset import syntaxeval
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
 from probing.report.kinds import Kind
@@ -16,14 +16,11 @@ from probing.stats.intervals import ALPHA, FEW_CLUSTERS, PERMUTATIONS, POWER
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 
-SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
-"""The meaning of the colours of a table, in short: for the first screen."""
-
 COLOURED = (
-    f"{SIGNIFICANT} Intervals are not corrected for several tests, so one may exclude 0 although "
-    "the corrected p does not separate the difference from 0."
+    f"Green or orange: p up to {ALPHA}. Intervals are not corrected for several tests, so one may "
+    "exclude 0 although the corrected p does not separate the difference from 0."
 )
-"""The same in full, for the notes of tables."""
+"""The meaning of the colours of a table."""
 
 AS_FILLED = "as filled"
 """The mark of an effect that a filler without any model has, too: it has no colour."""
@@ -54,6 +51,7 @@ DIRECTIONS = (
 def shared_words() -> dict[str, Any]:
     """The words that any text of a report may name in braces."""
     return {
+        "ALPHA": ALPHA,
         "AS_FILLED": AS_FILLED,
         "CLUSTER": cluster_unit(),
         "CLUSTERS": clusters_in_words(),
@@ -63,11 +61,9 @@ def shared_words() -> dict[str, Any]:
         "LEAST_EDGES": LEAST_HARD_EDGES,
         "LEAST_NODES": LEAST_NODES,
         "LEAST_PAIRS": LEAST_PAIRS,
-        "PAPER": paper.source(),
         "PERMUTATIONS": PERMUTATIONS,
         "POWER": f"{100 * POWER:.0f}",
         "RULE": RULE,
-        "SIGNIFICANT": SIGNIFICANT,
         "SURFACE": SURFACE,
         "SYNTAXEVAL": syntaxeval.SOURCE,
     }
