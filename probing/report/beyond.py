@@ -10,7 +10,6 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE
 from probing.report import specs
@@ -52,10 +51,7 @@ def _hard(findings: Findings, name: str, avoided: int) -> ScoredRow:
 
 
 def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:
-    kinds = {
-        subject.name: "model" if subject.is_model else "control" for subject in findings.subjects
-    }
-    kinds |= dict.fromkeys(kinds_of(findings.config), "baseline") | {CHANCE: "control"}
+    kinds = findings.kinds | {CHANCE: "control"}
     numbers, names = _avoided(findings), list(kinds)
     for avoided, rule, k, name in product(numbers, findings.rules, TABLE_KS, names):
         hard = _hard(findings, name, avoided)._replace(rule=rule, k=k)

@@ -15,7 +15,6 @@ from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
-    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
     TABLE_KS,
@@ -23,7 +22,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.submission import Tables
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import TITLES, MaskedSubmission, masked
@@ -340,12 +339,9 @@ def _models_table(
 
 
 def _means_shown(table: BoardTable) -> tuple[str, ...]:
-    """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations,
-    and any beyond offsets."""
-    tables = table.rows[0].tables
-    lacks = set(tables[PUBLISHED].counted) - set(tables[HELD_OUT].names)
-    both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
-    return (*both, BEYOND_OFFSET) if BEYOND_OFFSET in tables else both
+    """The means to show: both protocols, and any beyond offsets."""
+    shown = (*PROTOCOLS, BEYOND_OFFSET)
+    return tuple(protocol for protocol in shown if protocol in table.rows[0].tables)
 
 
 def _facts(table: BoardTable, from_data: bool) -> str:

@@ -8,7 +8,6 @@ import html
 import io
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -239,6 +238,21 @@ class Table:
             writer.writerow(map(in_csv, written))
         return text.getvalue()
 
+    def to_latex(self) -> str:
+        """The rows that the page shows initially, as a table of booktabs."""
+        import pandas
+
+        heading = [(column.group, column.name.replace("\n", " ")) for column in self.shown]
+        rows = [map(_in_ascii, row, self.kinds) for row in self.initial]
+        frame = pandas.DataFrame(map(list, rows), columns=pandas.MultiIndex.from_tuples(heading))
+        if not self.groups:
+            frame = frame.droplevel(0, axis="columns")
+        aligned = "".join("r" if kind.numeric else "l" for kind in self.kinds)
+        text: str = frame.to_latex(
+            index=False, escape=True, column_format=aligned, multicolumn_format="c"
+        )
+        return text
+
     @property
     def initial(self) -> list[list[Cell]]:
         """The rows that the page shows initially, and the totals."""
@@ -289,7 +303,7 @@ class Table:
             if column.group:
                 name = f"{column.group if column.group != group else ''}\n{name}"
             group, heading = column.group, plain(name)
-            texts = [_in_terminal(row[number], kind) for row in self.initial]
+            texts = [_in_ascii(row[number], kind) for row in self.initial]
             whole = kind.look in "nr"  # no number or name is cut or broken
             drawn.add_column(
                 heading,
@@ -305,7 +319,7 @@ class Table:
         return drawn
 
 
-def _in_terminal(cell: Cell, kind: Kind) -> str:
+def _in_ascii(cell: Cell, kind: Kind) -> str:
     """A cell in signs that every terminal has."""
     return "" if cell == "" else plain(in_text(cell, kind).translate(_TYPED))
 
@@ -380,14 +394,6 @@ def in_markdown(cell: Cell, kind: Kind) -> str:
     return markdown_escaped(in_text(cell, kind))
 
 
-def in_latex(cell: Cell, kind: Kind) -> str:
-    if cell == "":
-        return ""
-    value, *below = map(latex_escaped, _cell_lines(cell, kind, " to "))
-    text = rf"\texttt{{{value}}}" if kind is CODE else value
-    return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
-
-
 def in_html(cell: Cell, kind: Kind) -> str:
     """A cell as HTML, with all text escaped and optional end tags omitted.
 
@@ -449,45 +455,6 @@ def _shown_cell(cell: Cell, kind: Kind) -> str:
 
 def _missing(cell: Cell) -> bool:
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
-
-
-_LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "−": "$-$",
-    "×": r"$\times$",
-    "≥": r"$\geq$",
-    "Δ": r"$\Delta$",
-    "→": r"$\to$",
-    "–": "--",
-    "…": r"\ldots{}",
-    "«": r"\guillemotleft{}",
-    "»": r"\guillemotright{}",
-    "\n": r" \textbar{} ",
-}
-
-
-def latex_escaped(text: str) -> str:
-    """A text on one line, whatever characters it has; those that pdfLaTeX lacks are named by their
-    code points."""
-    return "".join(
-        _character(character) for character in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text)
-    )
-
-
-def _character(character: str) -> str:
-    if character in _LATEX:
-        return _LATEX[character]
-    if " " <= character <= "~" or (
-        character <= "\u017f" and unicodedata.category(character)[0] == "L"
-    ):
-        return character
-    return f"[U+{ord(character):04X}]"
 
 
 def markdown_escaped(text: str) -> str:

@@ -26,7 +26,6 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import Beyond
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.protocols import (
-    SAME_RELATIONS,
     ChosenHits,
     cached_estimates,
     compare_means,
@@ -42,9 +41,6 @@ from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
-
-MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
-"""The means that are shown side by side."""
 
 
 class Score(NamedTuple):
@@ -108,12 +104,7 @@ class Subject:
 
     @property
     def kind(self) -> str:
-        """With its differences from a full run in float32, in words."""
-        settings = self.settings
-        words = ["model" if self.is_model else "control"]
-        words += [settings.dtype] if settings.dtype != "float32" else []
-        words += [f"partial: {extent(settings.limit)}"] if settings.limit is not None else []
-        return "; ".join(words)
+        return "model" if self.is_model else "control"
 
 
 Key = tuple[str, str, str, int, str, str]
@@ -146,19 +137,13 @@ class Findings:
         self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN
     ) -> Score | None:
         """Of a subject, or a system without a model; None if it has none."""
-        return self._of(protocol, name, rule, int(k), group, "")
+        return self.scores.get((name, protocol, rule, int(k), group, ""))
 
     def difference(
         self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN
     ) -> Score | None:
         """Of a subject to the best baseline."""
-        return self._of(protocol, name, rule, int(k), group, BEST_BASELINE)
-
-    def _of(self, protocol: str, name: str, *rest: Any) -> Score | None:
-        known = self.scores.get((name, protocol, *rest))
-        if known is None and protocol == SAME_RELATIONS:  # no relation is lacking there
-            return self.scores.get((name, PUBLISHED, *rest))
-        return known
+        return self.scores.get((name, protocol, rule, int(k), group, BEST_BASELINE))
 
     @cached_property
     def _groups(self) -> dict[tuple[str, str], dict[str, Score]]:
@@ -173,9 +158,8 @@ class Findings:
         """Relation -> the score with one guess of a subject or system."""
         return self._groups.get((name, protocol), {})
 
-    def size(self, mean: str) -> tuple[int, int]:
-        """The number of relations in one of MEANS, and of their edges."""
-        protocol = PUBLISHED if mean == PUBLISHED else HELD_OUT
+    def size(self, protocol: str) -> tuple[int, int]:
+        """The number of relations in a mean, and of their edges."""
         relations = self.relations(self.subjects[0].name, protocol)
         edges = [score.items for name, score in relations.items() if name not in NOT_IN_MEAN]
         return len(edges), sum(edges)

@@ -22,9 +22,7 @@ from probing.report.document import (
     Section,
     Table,
     in_html,
-    in_latex,
     in_markdown,
-    latex_escaped,
     markdown_escaped,
     prose,
 )
@@ -129,7 +127,7 @@ def write(report: Report, folder: Path) -> None:
         if isinstance(part, Table) and part.within is None:
             files[part.file] = part.to_csv()
             if report.format == "latex":
-                files[f"tables/{part.name}.tex"] = _macros("tex").table(part)
+                files[f"tables/{part.name}.tex"] = part.to_latex()
         elif isinstance(part, Figure):
             files[f"figures/{part.name}.svg"] = part.svg
             if report.format in FIGURE_FORMATS:
@@ -166,18 +164,16 @@ def _macros(form: str) -> Any:
 
 @cache
 def _template(form: str) -> jinja2.Template:
-    """The template of a format: html, md or tex."""
+    """The template of a format: html or md."""
     templates = environment() if form == "html" else text_environment()
     templates.globals["for_page"] = for_page
     templates.filters |= {
         "by_kind": _neighbours_by_kind,
         "md": markdown_escaped,
-        "tex": latex_escaped,
         "prose_html": lambda text: Markup(prose(text, escape, Markup("<code>{}</code>").format)),
         "prose_md": lambda text: prose(text, markdown_escaped, "`{}`".format),
         "cells_html": lambda row, kinds: Markup("".join(map(in_html, row, kinds))),
         "cells_md": lambda row, kinds: map(in_markdown, row, kinds),
-        "cells_tex": lambda row, kinds: map(in_latex, row, kinds),
     }
     return templates.get_template(f"report.{form}.jinja")
 

@@ -9,28 +9,24 @@ import numpy as np
 
 from codesyntax_dataset.protocol import PUBLISHED, TABLE_KS
 from probing.evidence.compared import Course, Emergence
+from probing.evidence.gather import PUBLISHED_FIRST
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, Line
 from probing.report.findings import Findings
 from probing.report.kinds import PERCENT
-from probing.report.scored import ScoredRow, means_in_words, shown_means, tests_in_words
+from probing.report.scored import ScoredRow, tests_in_words
 from probing.report.words import K, method, numbered
 
 
 def overview(all_findings: Sequence[Findings]) -> Table:
     """Every mean of models, controls and baselines."""
-    means, rows = shown_means(all_findings), []
+    rows = []
     for findings in all_findings:
         for rule, k, name in product(findings.rules, TABLE_KS, findings.kinds):
             rows.append(ScoredRow(findings, name, rule, k, protocol=PUBLISHED))
-    return specs.table(
-        "overview",
-        rows,
-        means=means,
-        compares=means_in_words(means),
-        tests=tests_in_words(all_findings),
-    )
+    tests = tests_in_words(all_findings)
+    return specs.table("overview", rows, means=PUBLISHED_FIRST, tests=tests)
 
 
 # ---------------------------------------------------------------------------------------------------------- emergence

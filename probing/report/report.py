@@ -13,7 +13,7 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
+from probing.evidence.gather import by_instrument, of_file
 from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
@@ -35,7 +35,7 @@ from probing.report.information import InformedModel, read_informed, read_prefer
 from probing.report.results import parts
 from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import MaskedModels, read_groups
-from probing.report.words import listed, method
+from probing.report.words import method
 from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.runs.repositories import clustered_by
@@ -205,17 +205,8 @@ def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Sec
 
 
 def _config_section(findings: Findings) -> Section:
-    counts = []
-    for protocol in PUBLISHED_FIRST:
-        number, edges = findings.size(protocol)
-        counts.append(f"{number} are in the {protocol} mean, with {edges:,} edges")
-    about = specs.text(
-        "config",
-        findings=findings,
-        settings=findings.settings,
-        edges=findings.subjects[0].result.edges,
-        counts=listed(counts),
-    )
+    edges = findings.subjects[0].result.edges
+    about = specs.text("config", findings=findings, settings=findings.settings, edges=edges)
     sections: list[Section] = []
     if findings.models:
         tables = _relation_tables(findings)

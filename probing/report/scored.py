@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.scores import CHANCE, MEAN, beyond_protocol, easy_protocol
 from probing.report.document import separated
 from probing.report.figures import Dots, stacked
-from probing.report.findings import MEANS, Findings, Score
+from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
 from probing.runs.settings import Settings
 
@@ -115,23 +113,6 @@ class ScoredRow(NamedTuple):
     @property
     def title(self) -> str:
         return self.findings.title_of(self.name)
-
-
-def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
-    """The means to show: both protocols and, if *held-out* lacks relations of a config,
-    SAME_RELATIONS between them."""
-    lacks = any(findings.size(PUBLISHED) != findings.size(HELD_OUT) for findings in all_findings)
-    return MEANS if lacks else PUBLISHED_FIRST
-
-
-def means_in_words(means: Sequence[str]) -> str:
-    """A sentence that says which means compare."""
-    if SAME_RELATIONS not in means:
-        return ""
-    return (
-        f"{SAME_RELATIONS.capitalize()}: the mean over the relations that have edges on validation; it compares with "
-        "the held-out mean. "
-    )
 
 
 def tests_in_words(all_findings: Sequence[Findings]) -> str:
