@@ -115,10 +115,14 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
 
 def table(cases: Sequence[Case]) -> Table:
     """The cases, with links to the page."""
-    rows = [[*case.row, ["open", f"{CASES_PAGE}#{number}"]] for number, case in enumerate(cases)]
-    there = [case.row[:2] for case in cases]
+    rows, there = [], []
+    for number, case in enumerate(cases):
+        rows.append([*case.row, ["open", f"{CASES_PAGE}#{number}"]])
+        there.append(case.row[:2])
     missing = [
-        f"{figure} ({config})" for figure, config, *_ in CASES if [figure, config] not in there
+        f"{published.figure} ({published.config})"
+        for published in CASES
+        if [published.figure, published.config] not in there
     ]
     without = f" Without such a function: Figure {', '.join(missing)}." if missing else ""
     return specs.table("cases", rows, tokens=SHORT_FUNCTION, without=without)

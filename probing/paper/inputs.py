@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from codesyntax_dataset import corpus
@@ -62,12 +64,16 @@ class Inputs:
         """What will run, in words."""
         lines = []
         for language in self.languages:
-            configs, models = self.configs(language), self.models[language]
-            named = ", ".join(model.name for model in models) or "baselines only"
-            number, source = self.functions[configs[0]], self.sources[language]
-            lines.append(f"{', '.join(configs)} from {source}: {named}; {number:,} functions")
-        left_out = [f"{config}: left out, {why}" for config, why in self.missing.items()]
-        return "\n".join([*lines, *left_out, "what an earlier run has finished is not done again"])
+            configs = self.configs(language)
+            models = [model.name for model in self.models[language]]
+            lines.append(
+                f"{', '.join(configs)} from {self.sources[language]}: "
+                f"{', '.join(models) or 'baselines only'}; {self.functions[configs[0]]:,} functions"
+            )
+        for config, reason in self.missing.items():
+            lines.append(f"{config}: left out, {reason}")
+        lines.append("what an earlier run has finished is not done again")
+        return "\n".join(lines)
 
 
 def read(
@@ -87,42 +93,54 @@ def read(
     Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for
     a source of which no config can be read; ModelError for a model that cannot be found.
     """
-    source_of: dict[str, str] = {}
+    source_of = _one_source_each(sources, languages)
+    functions: dict[str, int] = {}
+    missing: dict[str, str] = {}
+    for language, configs in CONFIGS.items():
+        for config in configs:
+            source = source_of.get(language)
+            if source is None:
+                missing[config] = f"no source of {LANGUAGES[language].title} was given"
+                continue
+            without = excluded(language, exclude_repositories)
+            try:
+                functions[config] = _count(source, config, without, limit)
+            except SourceError as error:
+                missing[config] = _reason(error, source)
+    for source in dict.fromkeys(source_of.values()):
+        configs_of_source = [
+            config
+            for language, configs in CONFIGS.items()
+            if source_of.get(language) == source
+            for config in configs
+        ]
+        if not functions.keys() & set(configs_of_source):
+            raise SourceError(missing[configs_of_source[0]])
+    return Inputs(source_of, _models_by_language(models), functions, missing, limit)
+
+
+def _one_source_each(sources: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
+    """Language -> its source; raises CodeSyntaxError for two of one language."""
+    source_of = {}
     for language, several in _values_by_language(sources, languages).items():
         if len(several) > 1:
             raise CodeSyntaxError(
                 f"{language} has {len(several)} sources, {' and '.join(several)}: give one"
             )
         (source_of[language],) = several
-    functions: dict[str, int] = {}
-    missing: dict[str, str] = {}
-    for language, configs in CONFIGS.items():
-        for config in configs:
-            if language not in source_of:
-                missing[config] = f"no source of {LANGUAGES[language].title} was given"
-                continue
-            try:
-                number = _count(source_of[language], config, exclude_repositories)
-            except SourceError as error:
-                missing[config] = _reason(error, source_of[language])
-            else:
-                functions[config] = number if limit is None else min(number, limit)
-    for source in dict.fromkeys(source_of.values()):
-        of_source = [name for name in CONFIGS if source_of.get(name) == source]
-        if not any(config in functions for name in of_source for config in CONFIGS[name]):
-            raise SourceError(missing[of_source[0]])
-    return Inputs(source_of, _models_by_language(models), functions, missing, limit)
+    return source_of
 
 
-def _count(source: str, config: str, exclude_repositories: str | os.PathLike[str] | None) -> int:
-    """The functions or sentences of the test partition of a source."""
-    functions = corpus.read(source, config, Skips(), excluded(config, exclude_repositories))
-    return sum(function.partition == "test" for function in functions)
+def _count(source: str, config: str, without: frozenset[str], limit: int | None) -> int:
+    """The functions or sentences of the test partition of a source, at most so many."""
+    functions = corpus.read(source, config, Skips(), without)
+    in_test = (function for function in functions if function.partition == "test")
+    return sum(1 for _ in islice(in_test, limit))
 
 
-def excluded(config: str, repositories: str | os.PathLike[str] | None) -> frozenset[str]:
+def excluded(language: str, repositories: str | os.PathLike[str] | None) -> frozenset[str]:
     """The repositories in a file of them, for code; none for sentences."""
-    if repositories is None or config not in (config for name in CODE for config in CONFIGS[name]):
+    if repositories is None or language not in CODE:
         return frozenset()
     return corpus.read_repositories(repositories)
 
@@ -135,7 +153,9 @@ def _values_by_language(
     values: dict[str, list[str]] = {}
     for text in given_values:
         name, _, value = text.partition("=")
-        languages, value = ([name], value) if name in CONFIGS else (unnamed, text)
+        languages = [name]
+        if name not in CONFIGS:
+            languages, value = [*unnamed], text
         for language in languages:
             if value not in values.setdefault(language, []):
                 values[language].append(value)
@@ -145,25 +165,28 @@ def _values_by_language(
 def _reason(error: SourceError, source: str) -> str:
     """An error, with its source named as on pages."""
     text = str(error)
-    return shown(source) + text.removeprefix(source) if text.startswith(source) else text
+    if not text.startswith(source):
+        return text
+    return shown(source) + text.removeprefix(source)
 
 
 def _models_by_language(given: Sequence[str]) -> dict[str, list[Model]]:
     """Language -> the models that were given for it, and those that read it."""
-    located: dict[str, Model] = {}
-    chosen: dict[str, list[Model]] = {}
     asked = _values_by_language(given, tuple(CONFIGS))
+    described_model = cache(_described_model)
+    chosen: dict[str, list[Model]] = {}
     for language in CONFIGS:
         by_name: dict[str, Model] = {}
         for location in asked.get(language, []):
-            if location not in located:
-                located[location] = _described_model(location)
-            model = located[location]
-            if model.reads not in (None, language) and f"{language}={location}" not in given:
+            model = described_model(location)
+            named = f"{language}={location}" in given
+            if not named and model.reads not in (None, language):
                 continue
-            if (same := by_name.setdefault(model.name, model)) is not model:
+            same = by_name.setdefault(model.name, model)
+            if same is not model:
                 raise CodeSyntaxError(
-                    f"{same.location} and {location} are both named {model.name}: rename one of the folders"
+                    f"{same.location} and {location} are both named {model.name}: "
+                    "rename one of the folders"
                 )
         chosen[language] = list(by_name.values())
     return chosen
@@ -172,4 +195,5 @@ def _models_by_language(given: Sequence[str]) -> dict[str, list[Model]]:
 def _described_model(location: str) -> Model:
     with loading(location):
         model = described(location, None)
-    return Model(location, model.name, getattr(model.tokenizer, "language", None))
+    reads = getattr(model.tokenizer, "language", None)
+    return Model(location, model.name, reads)

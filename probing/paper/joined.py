@@ -104,7 +104,9 @@ def difference(here: float | None, paper: float | None, digits: int = 1) -> floa
     >>> difference(39.249, 39.2), difference(39.26, 39.2)
     (0.0, 0.1)
     """
-    return None if here is None or paper is None else round(round(here, digits) - paper, digits)
+    if here is None or paper is None:
+        return None
+    return round(round(here, digits) - paper, digits)
 
 
 PARTS = ("here", "paper", "difference")
@@ -140,8 +142,10 @@ def pivot(
     shown = [column for column in product(headings, PARTS) if column in kinds]
     columns = [Column(key, NAME) for key in keys]
     columns += [Column(part, kinds[heading, part], heading) for heading, part in shown]
-    table = [[*key, *map(of_row.get, shown)] for key, of_row in cells.items()]
-    return Table(name, title, columns, table, notes, filters=filters)
+    lines = []
+    for key, of_row in cells.items():
+        lines.append([*key, *map(of_row.get, shown)])
+    return Table(name, title, columns, lines, notes, filters=filters)
 
 
 def _column_heading(across: str, value: Any) -> str:

@@ -187,9 +187,10 @@ def published_name(model: str) -> str | None:
     ('microsoft/codebert-base-mlm', None)
     """
     last = model.rstrip("/").rpartition("/")[2].lower()
-    return next(
-        (name for name in syntaxeval.MODELS if name.rpartition("/")[2].lower() == last), None
-    )
+    for name in syntaxeval.MODELS:
+        if name.rpartition("/")[2].lower() == last:
+            return name
+    return None
 
 
 def text(code: str) -> str:
@@ -338,7 +339,9 @@ _ARTEFACT = (
 
 def _boxes(study: Study) -> list[Figure]:
     kinds = _types_shown(study)
-    panels = {system: [*map(by_type.get, kinds)] for system, by_type in _arms_shown(study).items()}
+    panels = {}
+    for system, by_type in _arms_shown(study).items():
+        panels[system] = [by_type.get(kind) for kind in kinds]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
         "third quartile with the median, lines to the 5th and 95th percentile."
@@ -382,7 +385,10 @@ def _point(cell: Any, filled: bool) -> list[float] | None:
     not."""
     if isinstance(cell, list):
         return cell
-    return None if cell is None or np.isnan(cell) else [cell, cell, cell, 0.0 if filled else 1.0]
+    if cell is None or np.isnan(cell):
+        return None
+    p = 0.0 if filled else 1.0
+    return [cell, cell, cell, p]
 
 
 def _arms_shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
@@ -401,7 +407,8 @@ def _types_shown(study: Study) -> list[str]:
 def _provenance_section(study: Study) -> Section:
     rows: list[list[Any]] = []
     for name, result in study.results.items():
-        skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())
+        skipped = sum(result.skips.values())
+        dropped = sum(result.dropped.values())
         rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
     return Section(
         "provenance", "Results and signatures", [specs.table("study-results", rows, "results")]

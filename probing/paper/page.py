@@ -74,8 +74,10 @@ class Exhibit(NamedTuple):
         """Its rows, config by config."""
         frame = reproduction.frame
         matches = (frame["group"] == MEAN) == self.means
-        for column, values in zip(("config", "rule", "measure", "k"), self[3:7]):
-            matches &= frame[column].isin(values)
+        matches &= frame["config"].isin(self.configs)
+        matches &= frame["rule"].isin(self.rules)
+        matches &= frame["measure"].isin(self.measures)
+        matches &= frame["k"].isin(self.ks)
         places = frame.loc[matches, "config"].map(self.configs.index)
         return frame.loc[places.sort_values(kind="stable").index]
 
@@ -85,7 +87,8 @@ def sections(reproduction: Reproduction) -> list[Section]:
     shown = []
     for exhibit in EXHIBITS:
         content = exhibit.draw(reproduction, exhibit)
-        section = Section(exhibit.id, f"{exhibit.name}. {exhibit.title}", content.parts)
+        title = f"{exhibit.name}. {exhibit.title}"
+        section = Section(exhibit.id, title, content.parts)
         if content.rows is not None and exhibit.is_figure:
             section.drawn = [_figure_csv(exhibit, content.rows)]
         elif content.rows is not None:
@@ -100,10 +103,10 @@ def sections(reproduction: Reproduction) -> list[Section]:
 
 def _figure_csv(exhibit: Exhibit, rows: Frame) -> Table:
     """The CSV file of a figure."""
-    columns = ["config", "rule", "k", "group", "system", "value", "paper", "items"]
-    return Table(
-        exhibit.id, "", [Column(name) for name in columns], rows[columns].to_numpy().tolist()
-    )
+    names = ["config", "rule", "k", "group", "system", "value", "paper", "items"]
+    columns = [Column(name) for name in names]
+    cells = rows[names].to_numpy().tolist()
+    return Table(exhibit.id, "", columns, cells)
 
 
 def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
@@ -166,7 +169,15 @@ def _score_table(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _pivoted(exhibit: Exhibit, rows: Frame) -> Table:
-    return pivot(exhibit.id, exhibit.title, rows, *exhibit[8:])
+    return pivot(
+        exhibit.id,
+        exhibit.title,
+        rows,
+        exhibit.keys,
+        exhibit.across,
+        exhibit.notes,
+        exhibit.filters,
+    )
 
 
 def _relations_table(
@@ -176,23 +187,30 @@ def _relations_table(
     the first, on top."""
     parts = []
     for _, rows in exhibit.select(reproduction).groupby("config", sort=False):
-        differences = rows[rows["against"] == OFFSET].sort_values("group")
-        measured = differences.dropna(subset="value")
-        systems = list(measured["system"])
-        first = CUBERT if CUBERT in systems or not systems else systems[0]
-        ranked = measured[measured["system"] == first]
-        ranked = ranked.sort_values("value", ascending=False, kind="stable")
-        unknown = differences[~differences["group"].isin(ranked["group"])].sort_values(
-            "paper", ascending=False
-        )
-        order = list(dict.fromkeys([*ranked["group"], *unknown["group"]]))
+        measured, others = _ranked(rows[rows["against"] == OFFSET])
+        order = [*measured, *others]
         if ends is not None:
-            order = order[: len(ranked) or None]
+            order = measured or others
             order = order[:ends] + order[ends:][-ends:]
-        rows = rows[rows["group"].isin(order)]
-        parts.append(rows.loc[rows["group"].map(order.index).sort_values(kind="stable").index])
-    shown = pandas.concat(parts)
-    return Content([_pivoted(exhibit, shown)], shown)
+        shown = rows[rows["group"].isin(order)]
+        places = shown["group"].map(order.index)
+        parts.append(shown.loc[places.sort_values(kind="stable").index])
+    together = pandas.concat(parts)
+    return Content([_pivoted(exhibit, together)], together)
+
+
+def _ranked(differences: Frame) -> tuple[list[str], list[str]]:
+    """The relations by the difference of CuBERT to the offset, or else of the first model; and
+    those that were not measured, by the difference in the paper."""
+    differences = differences.sort_values("group")
+    measured = differences.dropna(subset="value")
+    systems = measured["system"].tolist()
+    first = CUBERT if CUBERT in systems or not systems else systems[0]
+    of_first = measured[measured["system"] == first]
+    ranked = of_first.sort_values("value", ascending=False, kind="stable")["group"].tolist()
+    unknown = differences[~differences["group"].isin(ranked)]
+    others = unknown.sort_values("paper", ascending=False)["group"].unique().tolist()
+    return list(dict.fromkeys(ranked)), others
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
@@ -228,7 +246,8 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
         shown.append(best)
         best = best.set_index("config").reindex(exhibit.configs)
         notes = best["system"].fillna("").tolist()
-        panels.setdefault(panel, []).append(Bars(kind, best[column].to_numpy(), colour, notes))
+        bars = Bars(kind, best[column].to_numpy(), colour, notes)
+        panels.setdefault(panel, []).append(bars)
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
     drawn = partial(figures.bars, titles, panels)

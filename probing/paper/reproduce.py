@@ -89,7 +89,9 @@ def reproduce(
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)
     output = Path(output).resolve()
-    command = REPRODUCE if study == CODESYNTAX else f"{REPRODUCE} --study {study}"
+    command = REPRODUCE
+    if study != CODESYNTAX:
+        command += f" --study {study}"
     _check_ours(output, command)
     languages = CODE if study == CODESYNTAX else (masking_study.STUDY_CONFIG,)
     if study == SYNTAXEVAL and limit is None:
@@ -183,7 +185,8 @@ class _Run:
 
     def syntaxeval(self) -> _Contents:
         """The title and the sections of the page."""
-        data, results = self.output / masking_study.STUDY_CONFIG / DATASET, self.output / RESULTS
+        data = self.output / masking_study.STUDY_CONFIG / DATASET
+        results = self.output / RESULTS
         self.tell("reading the functions")
         prepared = masking_study.prepare(self.asked, self.output, data, self.exclude_repositories)
         masked: dict[str, MaskResult] = {}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE
 from probing.report import specs
 from probing.report.document import Section, Table
-from probing.report.findings import Findings, Score, Subject
+from probing.report.findings import Findings, Subject
 from probing.report.scored import HARD, ScoredRow, tests_in_words
 from probing.report.words import method
 
@@ -66,16 +65,10 @@ def _sizes(hard: ScoredRow) -> dict[str, float]:
     findings = hard.findings
     subject = hard.name if hard.name in findings.subject else findings.subjects[0].name
     every = findings.relations(subject, PUBLISHED)
-    edges = _in_mean(findings.relations(subject, hard.protocol))
+    edges = findings.in_mean(subject, hard.protocol, LEAST_HARD_EDGES)
     shares = [number / every[name].items for name, number in edges.items()]
     return {
         "relations": len(edges),
         "hard_edges": sum(edges.values()),
         "share": float(100 * np.mean(shares)),
     }
-
-
-def _in_mean(scores: Mapping[str, Score]) -> dict[str, int]:
-    """The relations in the mean, and their hard edges."""
-    counts = {name: score.items for name, score in scores.items() if name not in NOT_IN_MEAN}
-    return {name: edges for name, edges in counts.items() if edges >= LEAST_HARD_EDGES}

@@ -158,11 +158,13 @@ class Findings:
         """Relation -> the score with one guess of a subject or system."""
         return self._groups.get((name, protocol), {})
 
-    def size(self, protocol: str) -> tuple[int, int]:
-        """The number of relations in a mean, and of their edges."""
-        relations = self.relations(self.subjects[0].name, protocol)
-        edges = [score.items for name, score in relations.items() if name not in NOT_IN_MEAN]
-        return len(edges), sum(edges)
+    def in_mean(self, name: str, protocol: str, least: int = 0) -> dict[str, int]:
+        """The relations of a mean, with their edges: those of at least so many."""
+        return {
+            relation: score.items
+            for relation, score in self.relations(name, protocol).items()
+            if relation not in NOT_IN_MEAN and score.items >= least
+        }
 
     # ------------------------------------------------------------------------------------------------------ settings
 

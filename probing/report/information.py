@@ -34,7 +34,7 @@ from probing.instruments.likelihood.result import (
 )
 from probing.report import specs
 from probing.report.document import Part, Section, Table
-from probing.report.words import file_names, left_out, method, starred
+from probing.report.words import file_names, method, skipped, starred
 from probing.runs.settings import Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -201,14 +201,9 @@ def table(model: InformedModel) -> Table:
 
 def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
-    without = left_out(result.left_out, result.skips)
-    below = [f"left out: {without}"] if without else []
+    below = skipped(edges=result.left_out, functions=result.skips)
     model = InformedModel("information", result)
     return [table(model), result.signature, *result.run.layers_note, *below]
-
-
-def _skipped_things(result: PreferenceResult | SurprisalResult, things: str) -> list[str]:
-    return [f"skipped: {count:,} {things} ({reason})" for reason, count in result.skips.items()]
 
 
 def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
@@ -262,7 +257,7 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
     tables = _preference_tables(result, of_pairs(result), "preference")
-    return [*tables, result.signature, *_skipped_things(result, "pairs")]
+    return [*tables, result.signature, *skipped(pairs=result.skips)]
 
 
 def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[dict[str, Any]]:
@@ -336,7 +331,7 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     bins = _surprisals(measured["distances"], result.distances[CLOSING], by="distance ")
     bins += _surprisals(measured["depths"], result.depths[CLOSING], by="depth ")
     parts.append(specs.table("surprisal-bins", bins, f"{name}-bins", result=result))
-    return [*parts, result.signature, *_skipped_things(result, "functions")]
+    return [*parts, result.signature, *skipped(functions=result.skips)]
 
 
 def _surprisals(

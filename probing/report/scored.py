@@ -77,14 +77,17 @@ class ScoredRow(NamedTuple):
         return best.chosen if best and self.difference else None
 
     @property
-    def relations(self) -> int | None:
-        """The number of relations in the mean."""
-        return self.findings.size(self.protocol)[0]
+    def in_mean(self) -> dict[str, int]:
+        """The relations in the mean, with their edges: all who are scored have the same."""
+        return self.findings.in_mean(self.findings.subjects[0].name, self.protocol)
 
     @property
-    def edges(self) -> int | None:
-        """The number of their edges."""
-        return self.findings.size(self.protocol)[1]
+    def relations(self) -> int:
+        return len(self.in_mean)
+
+    @property
+    def edges(self) -> int:
+        return sum(self.in_mean.values())
 
     @property
     def marked(self) -> list[str]:

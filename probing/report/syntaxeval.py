@@ -313,7 +313,7 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     below.append(result.signature)
     if failed := sum(scores.failed for scores in result.node_types.values()):
         below.append(f"failed comparisons, left out of all means: {failed}")
-    return [*below, *skipped(result.skips)]
+    return [*below, *skipped(functions=result.skips)]
 
 
 def corrected_effects(measured: Hits) -> dict[str, Estimate]:

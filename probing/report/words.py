@@ -10,7 +10,6 @@ from typing import Any
 from codesyntax_dataset import syntaxeval
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
-from probing.report.kinds import Kind
 from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS, PERMUTATIONS, POWER
 
@@ -91,23 +90,15 @@ def starred(name: str, in_mean: bool) -> str:
     return name if in_mean else f"{name} *"
 
 
-def left_out(edges: Mapping[str, int], functions: Mapping[str, int]) -> str:
-    """The edges and the functions that were left out, with the reasons."""
-    texts = [f"{count:,} edges ({reason})" for reason, count in edges.items() if count]
-    return ", ".join(
-        texts + [f"{count:,} functions ({reason})" for reason, count in functions.items()]
-    )
-
-
-def skipped(reasons: Mapping[str, int]) -> list[str]:
-    """What was skipped, in a line; none if nothing was."""
-    texts = [f"{count} ({reason})" for reason, count in reasons.items()]
+def skipped(**reasons: Mapping[str, int]) -> list[str]:
+    """What was skipped, such as `functions`, reason -> how many, in a line; none if nothing was."""
+    texts = [
+        f"{count:,} {things} ({reason})"
+        for things, counts in reasons.items()
+        for reason, count in counts.items()
+        if count
+    ]
     return [f"skipped: {', '.join(texts)}"] if texts else []
-
-
-def interval(low: float, high: float, kind: Kind) -> str:
-    """A 95 % interval in words."""
-    return f"95 % interval {kind.show(low)} to {kind.show(high)}"
 
 
 def numbered(name: str, number: int) -> str:
