@@ -66,10 +66,10 @@ class Inputs:
         for language in self.languages:
             configs = self.configs(language)
             models = [model.name for model in self.models[language]]
-            lines.append(
-                f"{', '.join(configs)} from {self.sources[language]}: "
-                f"{', '.join(models) or 'baselines only'}; {self.functions[configs[0]]:,} functions"
-            )
+            named = ", ".join(models) or "baselines only"
+            source = self.sources[language]
+            number = self.functions[configs[0]]
+            lines.append(f"{', '.join(configs)} from {source}: {named}; {number:,} functions")
         for config, reason in self.missing.items():
             lines.append(f"{config}: left out, {reason}")
         lines.append("what an earlier run has finished is not done again")

@@ -93,7 +93,8 @@ def join(
     differences = list(map(difference, frame["value"], frame["paper"], frame["digits"]))
     frame["difference"] = pandas.Series(differences, dtype=object)
     against = frame["against"]
-    frame["shown"] = frame["system"].where(against == "", frame["system"] + " − " + against)
+    difference_to = frame["system"] + " − " + against
+    frame["shown"] = frame["system"].where(against == "", difference_to)
     frame["comparable"] = [*map(standing, frame["config"], frame["system"])]
     return frame
 

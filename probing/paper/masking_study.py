@@ -106,14 +106,15 @@ class Study:
 
     def _score_rows(self) -> Iterator[ScoreRow]:
         for (system, similarity), by_type in self.arms.items():
-            (effects,) = corrected([self._hits_by_similarity[system, similarity].by_group(T1, T0)])
+            measured = self._hits_by_similarity[system, similarity]
+            (effects,) = corrected([measured.by_group(T1, T0)])
             row = partial(ScoreRow, STUDY_CONFIG, system=system, rule=similarity)
             pooled = np.concatenate(list(by_type.values()), axis=1)
             for kind, arms in {ALL: pooled, **by_type}.items():
                 for arm, values in zip(ARMS, arms):
                     yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
                     yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
-            for kind, paired in self._hits_by_similarity[system, similarity].each(effects).items():
+            for kind, paired in measured.each(effects).items():
                 arms = by_type[kind]
                 yield row(kind, value=arms.shape[1], measure="functions")
                 yield row(kind, value=tested(paired), measure=PAIRED)
@@ -310,16 +311,18 @@ def sections(study: Study) -> list[Section]:
 
 def _effects_section(study: Study) -> Section:
     numbers = study.frame.dropna(subset="paper")
+    beside = numbers["value"].count()
+    source = sources.shown(study.inputs.sources[STUDY_CONFIG])
     read, labelled = study.prepared
     return Section(
         "summary",
         "What was made, and what compares",
         [
-            f"{numbers['value'].count()} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
+            f"{beside} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
             "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
             "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
             f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(study.inputs.sources[STUDY_CONFIG])}. {read:,} functions, of which "
+            f"Source: {source}. {read:,} functions, of which "
             f"{labelled:,} parse once triple-quoted text is gone, as in the study. Each model masks those of at most "
             f"{STUDY_LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "

@@ -115,7 +115,8 @@ def _common_functions(
     """The places of the functions that all models read; None for all of the split."""
     if not ledgers:
         return None if limit is None else np.arange(limit)
-    read_by = [np.unique(RankLedger.open(file).function) for file in ledgers.values()]
+    opened = map(RankLedger.open, ledgers.values())
+    read_by = [np.unique(ranks.function) for ranks in opened]
     functions = reduce(np.intersect1d, read_by)
     if not len(functions):
         raise LedgerError(

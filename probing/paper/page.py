@@ -112,7 +112,9 @@ def _figure_csv(exhibit: Exhibit, rows: Frame) -> Table:
 def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
     numbers = shown.drop_duplicates(KEY).dropna(subset="paper")
     numbers = numbers[numbers["against"] == ""]
-    compares = numbers[numbers["comparable"] == COMPARABLE].dropna(subset="difference")
+    beside = numbers["value"].count()
+    compares = numbers[numbers["comparable"] == COMPARABLE]
+    compares = compares.dropna(subset="difference")
     largest = (
         f", with differences of at most {compares['difference'].abs().max():.1f}"
         if len(compares)
@@ -122,7 +124,7 @@ def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
         "summary",
         "What was made, and what compares",
         [
-            f"Of {len(numbers):,} numbers in these tables of {paper.source()}, {numbers['value'].count():,} have one "
+            f"Of {len(numbers):,} numbers in these tables of {paper.source()}, {beside:,} have one "
             f"of ours beside them, and {len(compares):,} of these compare{largest}. Scores follow the published "
             "protocol: the attention head of each relation and k is the one that is best on the scored data, the split "
             "test. That is optimistic; what a claim should rest on, heads chosen on validation and intervals, is in "
@@ -230,7 +232,14 @@ def _drawing(
     if rows["value"].isna().all():
         return Content(reasons)
     alt = "The numbers are in the CSV file of the same name."
-    return Content([Figure(exhibit.id, title, alt, exhibit.id, draw), *reasons], rows)
+    figure = Figure(
+        name=exhibit.id,
+        title=title,
+        alt=alt,
+        table=exhibit.id,
+        draw=draw,
+    )
+    return Content([figure, *reasons], rows)
 
 
 def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -293,7 +302,8 @@ def _curves_of(rows: Frame) -> Iterator[Line]:
     colours = cycle(COLOURS)
     for system, of_system in rows.groupby("system", sort=False):
         by_k = of_system.set_index("k").reindex(KS)
-        ours, printed = (by_k[column].to_numpy(float)[None] for column in ("value", "paper"))
+        ours = by_k["value"].to_numpy(float)[None]
+        printed = by_k["paper"].to_numpy(float)[None]
         if np.isnan(ours).all():
             continue
         colour = INK if system in BASELINE_SYSTEMS else next(colours)
