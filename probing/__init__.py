@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from probing.instruments.merge import merge
     from probing.instruments.silencing.ablate import ablate
     from probing.paper.reproduce import reproduce
-    from probing.report.course import course
     from probing.report.dataset import compare_labels, show_labels
     from probing.report.plot import plot
     from probing.report.report import report
@@ -39,7 +38,6 @@ __all__ = [
     "baseline",
     "compare",
     "compare_labels",
-    "course",
     "evaluate",
     "fill_masks",
     "inform",
@@ -69,7 +67,6 @@ _PUBLIC = {
     "baseline": "probing.evidence.baselines",
     "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.dataset",
-    "course": "probing.report.course",
     "evaluate": "probing.evidence.training",
     "fill_masks": "probing.instruments.masking.fill",
     "inform": "probing.instruments.information.inform",

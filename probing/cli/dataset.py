@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,7 @@ def build(source: str, configs: tuple[str, ...], output: Path, **arguments: Any)
     default=["test"],
     help="Repeat it to count both splits together.",
 )
-@click.option("--output", type=options.FOLDER_PATH, help="Folder for JSON, CSV and the figure.")
+@click.option("--output", type=options.FOLDER_PATH, help="Folder for JSON and the figure.")
 @options.shared("wide as_json")
 def stats(
     data: str,
@@ -143,10 +142,9 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **argume
     of now.
     """
     from probing.report.dataset import compare_labels, parts
-    from probing.report.document import console
 
     comparison = compare_labels(list(dict.fromkeys(configs)), **arguments)
-    print_made(comparison, partial(parts, width=console(wide).width), wide, as_json)
+    print_made(comparison, parts, wide, as_json)
 
 
 @main.command("new-language")

@@ -36,7 +36,7 @@ DEMO_DRAWS = 1
     "--format",
     default="html",
     type=click.Choice(["html", "latex", "png"]),
-    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF; png each figure as PNG.",
+    help="latex also writes each table as LaTeX and each figure as PDF; png each figure as PNG.",
 )
 @options.cluster
 def report(

@@ -81,44 +81,50 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
         if not counts.any() or here.sum() == named.sum():
             continue
         function = shown(None, dataset[int(counts.argmax())]["id"], data, config, "test")
-        row: list[Any] = [
-            *published,
-            model.name,
-            "",
-            None,
-            int(here.sum()),
-            None,
-            function.name,
-        ]
+        head = ""
+        elsewhere: float | None = None
+        found: int | None = None
         if published.head:
             shares = (ranks.take(named & ~here).ranks[0] == 0).mean(axis=0)  # (layers, heads)
-            layer, head = map(int, np.unravel_index(shares.argmax(), shares.shape))
-            right = ranks.take(here).ranks[0, :, layer, head] == 0
-            row[5:7], row[8] = (
-                [f"{layer}-{head}", 100 * float(shares.max())],
-                int(right.sum()),
-            )
-            most_bytes = WEIGHT_BYTES // len(CASES)
+            best = np.unravel_index(shares.argmax(), shares.shape)
+            layer, number = map(int, best)
+            head = f"{layer}-{number}"
+            elsewhere = 100 * float(shares.max())
+            found = int((ranks.take(here).ranks[0, :, layer, number] == 0).sum())
             content = attention_case(
                 encoder,
                 function,
                 config,
                 relation,
-                head=(layer, head),
-                most_bytes=most_bytes,
+                head=(layer, number),
+                most_bytes=WEIGHT_BYTES // len(CASES),
             )
         else:
             content = labels_case(function, [config], relation)
+        edges = int(here.sum())
+        row = [
+            *published,
+            model.name,
+            head,
+            elsewhere,
+            edges,
+            found,
+            function.name,
+        ]
         content["name"] = f"Figure {published.figure}, {config}: {relation}"
         yield Case(published.figure, row, content)
 
 
 def table(cases: Sequence[Case]) -> Table:
     """The cases, with links to the page."""
-    rows = [[*case.row, ["open", f"{CASES_PAGE}#{number}"]] for number, case in enumerate(cases)]
-    there = [case.row[:2] for case in cases]
+    rows, there = [], []
+    for number, case in enumerate(cases):
+        rows.append([*case.row, ["open", f"{CASES_PAGE}#{number}"]])
+        there.append(case.row[:2])
     missing = [
-        f"{figure} ({config})" for figure, config, *_ in CASES if [figure, config] not in there
+        f"{published.figure} ({published.config})"
+        for published in CASES
+        if [published.figure, published.config] not in there
     ]
     without = f" Without such a function: Figure {', '.join(missing)}." if missing else ""
     return specs.table("cases", rows, tokens=SHORT_FUNCTION, without=without)

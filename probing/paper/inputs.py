@@ -1,18 +1,17 @@
-"""The inputs of a reproduction: the source and the models of each language, and how long running
-them will take."""
+"""The inputs of a reproduction: the source and the models of each language."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
 from codesyntax_dataset.languages import LANGUAGES
-from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import shown
 from probing.models.load import described
@@ -29,100 +28,51 @@ ablations."""
 
 CODE, NATURAL = ("python", "java"), ("english", "german")
 
-# What a run costs, as README.md says: a model of 12 layers of hidden size 768 and 144 heads on one
-# core.
-_SECONDS_A_SUBTOKEN = 0.0033
-_WEIGHTS = 12 * 768**2
-_SECONDS_A_FUNCTION = 0.01  # of any model: labels, tokens, ranks
-_DATASET_BYTES = 1000  # a function
-_LEDGER_BYTES = 9000 / 144  # a function and head
-_CHARACTERS = 3.5  # a sub-token
-
 
 class Model(NamedTuple):
-    """A model as it was given, its name in results, and its size: `weights` is layers * (hidden
-    size)**2."""
+    """A model as it was given, and its name in results; `reads`: the only language that its
+    tokenizer reads, if it is for one, as CuBERT's are."""
 
     location: str
     name: str
-    # the only language that its tokenizer reads, if it is for one, as CuBERT's are
     reads: str | None
-    weights: int
-    heads: int  # in all layers
-
-
-class Read(NamedTuple):
-    """The contents of the test partition of a config: functions or sentences, and their sub-tokens,
-    roughly."""
-
-    functions: int
-    subtokens: float
 
 
 @dataclass(frozen=True)
 class Inputs:
     """`sources`: language -> where its functions or sentences come from; `models`: language -> the
-    models probed on it; `read`: config -> what it has; `missing`: config -> why it has nothing;
-    `limit`: the most functions of a config."""
+    models probed on it; `functions`: config -> how many functions or sentences of its test
+    partition are read; `missing`: config -> why it has nothing; `limit`: the most functions of a
+    config."""
 
     sources: dict[str, str]
     models: dict[str, list[Model]]
-    read: dict[str, Read]
+    functions: dict[str, int]
     missing: dict[str, str]
     limit: int | None
 
     def configs(self, language: str) -> list[str]:
         """The configs of a language that can be made."""
-        return [config for config in CONFIGS[language] if config in self.read]
+        return [config for config in CONFIGS[language] if config in self.functions]
 
     @property
     def languages(self) -> list[str]:
         """The languages that have any config."""
         return [language for language in CONFIGS if self.configs(language)]
 
-    def text(
-        self,
-        configs: Iterable[str] | None = None,
-        copies: float = 1,
-        copy_bytes: float = 0,
-    ) -> str:
-        """The runs, and their estimated time and disk, in words.
-
-        `configs`: by default all; `copies`: how often a model reads each function, and what each
-        time leaves on disk.
-        """
-        lines, seconds, size = [], 0.0, 0.0
+    def text(self) -> str:
+        """What will run, in words."""
+        lines = []
         for language in self.languages:
-            models = self.models[language]
-            chosen = [
-                config for config in self.configs(language) if configs is None or config in configs
-            ]
-            named = ", ".join(model.name for model in models) or "baselines only"
-            weights = sum(model.weights for model in models) / _WEIGHTS
-            heads = sum(model.heads for model in models)
-            for config in chosen:
-                functions, subtokens = self.read[config]
-                seconds += functions * _SECONDS_A_FUNCTION * (1 + len(models) * copies)
-                seconds += subtokens * _SECONDS_A_SUBTOKEN * weights * copies
-                size += functions * (
-                    _DATASET_BYTES + _LEDGER_BYTES * heads + copies * copy_bytes * len(models)
-                )
-            number = max((self.read[config].functions for config in chosen), default=0)
-            if chosen:
-                lines.append(
-                    f"{', '.join(chosen)} from {self.sources[language]}: {named}; {number:,} functions"
-                )
-        lines += [
-            f"{config}: left out, {why}" for config, why in self.missing.items() if configs is None
-        ]
-        hours = seconds / 3600
-        duration = (
-            f"{max(2, round(60 * hours))} minutes" if hours < 1.5 else f"{round(hours)} hours"
-        )
-        lines.append(
-            f"estimated: {duration} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as much in the "
-            "cache of runs. What an earlier run has finished is not done again"
-        )
+            configs = self.configs(language)
+            models = [model.name for model in self.models[language]]
+            named = ", ".join(models) or "baselines only"
+            source = self.sources[language]
+            number = self.functions[configs[0]]
+            lines.append(f"{', '.join(configs)} from {source}: {named}; {number:,} functions")
+        for config, reason in self.missing.items():
+            lines.append(f"{config}: left out, {reason}")
+        lines.append("what an earlier run has finished is not done again")
         return "\n".join(lines)
 
 
@@ -143,68 +93,56 @@ def read(
     Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for
     a source of which no config can be read; ModelError for a model that cannot be found.
     """
-    excluded = (
-        frozenset()
-        if exclude_repositories is None
-        else corpus.read_repositories(exclude_repositories)
-    )
-    source_of: dict[str, str] = {}
+    source_of = _one_source_each(sources, languages)
+    functions: dict[str, int] = {}
+    missing: dict[str, str] = {}
+    for language, configs in CONFIGS.items():
+        for config in configs:
+            source = source_of.get(language)
+            if source is None:
+                missing[config] = f"no source of {LANGUAGES[language].title} was given"
+                continue
+            without = excluded(language, exclude_repositories)
+            try:
+                functions[config] = _count(source, config, without, limit)
+            except SourceError as error:
+                missing[config] = _reason(error, source)
+    for source in dict.fromkeys(source_of.values()):
+        configs_of_source = [
+            config
+            for language, configs in CONFIGS.items()
+            if source_of.get(language) == source
+            for config in configs
+        ]
+        if not functions.keys() & set(configs_of_source):
+            raise SourceError(missing[configs_of_source[0]])
+    return Inputs(source_of, _models_by_language(models), functions, missing, limit)
+
+
+def _one_source_each(sources: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
+    """Language -> its source; raises CodeSyntaxError for two of one language."""
+    source_of = {}
     for language, several in _values_by_language(sources, languages).items():
         if len(several) > 1:
             raise CodeSyntaxError(
                 f"{language} has {len(several)} sources, {' and '.join(several)}: give one"
             )
         (source_of[language],) = several
-    contents: dict[str, Read] = {}
-    missing: dict[str, str] = {}
-    for language, configs in CONFIGS.items():
-        for config in configs:
-            if language not in source_of:
-                missing[config] = f"no source of {LANGUAGES[language].title} was given"
-                continue
-            try:
-                functions = corpus.read(
-                    source_of[language],
-                    config,
-                    Skips(),
-                    excluded if language in CODE else (),
-                )
-                lengths = [
-                    len(function.code) / _CHARACTERS
-                    for function in functions
-                    if function.partition == "test"
-                ]
-            except SourceError as error:
-                missing[config] = _reason(error, source_of[language])
-            else:
-                lengths = lengths[:limit]
-                contents[config] = Read(
-                    len(lengths),
-                    sum(length for length in lengths if length <= PAPER_LENGTH),
-                )
-    for source in sources:
-        of_source = [
-            config
-            for language in _values_by_language([source], languages)
-            for config in CONFIGS[language]
-        ]
-        if not contents.keys() & set(of_source):
-            raise SourceError(missing[of_source[0]])
-    by_language = _values_by_language(models, tuple(CONFIGS))
-    located = {
-        location: _described_model(location)
-        for location in dict.fromkeys(chain(*by_language.values()))
-    }
-    chosen: dict[str, list[Model]] = {}
-    for language in CONFIGS:
-        asked = [located[location] for location in by_language.get(language, [])]
-        reading = [
-            model
-            for model in asked
-            if model.reads in (None, language) or f"{language}={model.location}" in models
-        ]
-        chosen[language] = _distinctly_named(reading)
-    return Inputs(source_of, chosen, contents, missing, limit)
+    return source_of
+
+
+def _count(source: str, config: str, without: frozenset[str], limit: int | None) -> int:
+    """The functions or sentences of the test partition of a source, at most so many."""
+    functions = corpus.read(source, config, Skips(), without)
+    in_test = (function for function in functions if function.partition == "test")
+    return sum(1 for _ in islice(in_test, limit))
+
+
+def excluded(language: str, repositories: str | os.PathLike[str] | None) -> frozenset[str]:
+    """The repositories in a file of them, for code; none for sentences."""
+    if repositories is None or language not in CODE:
+        return frozenset()
+    return corpus.read_repositories(repositories)
 
 
 def _values_by_language(
@@ -215,7 +153,9 @@ def _values_by_language(
     values: dict[str, list[str]] = {}
     for text in given_values:
         name, _, value = text.partition("=")
-        languages, value = ([name], value) if name in CONFIGS else (unnamed, text)
+        languages = [name]
+        if name not in CONFIGS:
+            languages, value = [*unnamed], text
         for language in languages:
             if value not in values.setdefault(language, []):
                 values[language].append(value)
@@ -225,33 +165,35 @@ def _values_by_language(
 def _reason(error: SourceError, source: str) -> str:
     """An error, with its source named as on pages."""
     text = str(error)
-    return shown(source) + text.removeprefix(source) if text.startswith(source) else text
+    if not text.startswith(source):
+        return text
+    return shown(source) + text.removeprefix(source)
+
+
+def _models_by_language(given: Sequence[str]) -> dict[str, list[Model]]:
+    """Language -> the models that were given for it, and those that read it."""
+    asked = _values_by_language(given, tuple(CONFIGS))
+    described_model = cache(_described_model)
+    chosen: dict[str, list[Model]] = {}
+    for language in CONFIGS:
+        by_name: dict[str, Model] = {}
+        for location in asked.get(language, []):
+            model = described_model(location)
+            named = f"{language}={location}" in given
+            if not named and model.reads not in (None, language):
+                continue
+            same = by_name.setdefault(model.name, model)
+            if same is not model:
+                raise CodeSyntaxError(
+                    f"{same.location} and {location} are both named {model.name}: "
+                    "rename one of the folders"
+                )
+        chosen[language] = list(by_name.values())
+    return chosen
 
 
 def _described_model(location: str) -> Model:
     with loading(location):
         model = described(location, None)
-        text = model.config.get_text_config()
-        layers, heads, hidden = (
-            text.num_hidden_layers,
-            text.num_attention_heads,
-            text.hidden_size,
-        )
-    return Model(
-        location,
-        model.name,
-        getattr(model.tokenizer, "language", None),
-        layers * hidden**2,
-        layers * heads,
-    )
-
-
-def _distinctly_named(models: Iterable[Model]) -> list[Model]:
-    """The models of a language; raises CodeSyntaxError if two have one name."""
-    by_name: dict[str, Model] = {}
-    for model in models:
-        if (same := by_name.setdefault(model.name, model)) is not model:
-            raise CodeSyntaxError(
-                f"{same.location} and {model.location} are both named {model.name}: rename one of the folders"
-            )
-    return list(by_name.values())
+    reads = getattr(model.tokenizer, "language", None)
+    return Model(location, model.name, reads)

@@ -7,6 +7,7 @@ The columns of the frame are named as those of `probing.scores`; `paper` is the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import pandas
@@ -92,7 +93,8 @@ def join(
     differences = list(map(difference, frame["value"], frame["paper"], frame["digits"]))
     frame["difference"] = pandas.Series(differences, dtype=object)
     against = frame["against"]
-    frame["shown"] = frame["system"].where(against == "", frame["system"] + " − " + against)
+    difference_to = frame["system"] + " − " + against
+    frame["shown"] = frame["system"].where(against == "", difference_to)
     frame["comparable"] = [*map(standing, frame["config"], frame["system"])]
     return frame
 
@@ -103,7 +105,9 @@ def difference(here: float | None, paper: float | None, digits: int = 1) -> floa
     >>> difference(39.249, 39.2), difference(39.26, 39.2)
     (0.0, 0.1)
     """
-    return None if here is None or paper is None else round(round(here, digits) - paper, digits)
+    if here is None or paper is None:
+        return None
+    return round(round(here, digits) - paper, digits)
 
 
 PARTS = ("here", "paper", "difference")
@@ -124,22 +128,25 @@ def pivot(
     cells: dict[tuple[Any, ...], dict[tuple[str, str], Any]] = {}
     for row in rows.itertuples():
         of_row = cells.setdefault(tuple(getattr(row, key) for key in keys), {})
+        heading = _column_heading(across, getattr(row, across))
         number, of_difference = KINDS_OF.get(row.measure, (SIGNED, SIGNED))
-        header = _column_heading(across, getattr(row, across))
-        here, paper = (row.value, row.chosen), (row.paper, row.chosen_paper)
-        for part, (value, chosen) in zip(PARTS, (here, paper, (row.difference, None))):
+        number = of_difference if row.against else number
+        for part, value, chosen, kind in (
+            ("here", row.value, row.chosen, number),
+            ("paper", row.paper, row.chosen_paper, number),
+            ("difference", row.difference, None, of_difference),
+        ):
             if value is not None:
-                of_row[header, part] = [value, chosen] if chosen else value
-                kind = of_difference if part == "difference" or row.against else number
-                kinds[header, part] = CHOSEN if chosen else kinds.get((header, part), kind)
-    columns = [
-        (_column_heading(across, value), part) for value in rows[across].unique() for part in PARTS
-    ]
-    columns = [column for column in columns if column in kinds]
-    headings = [Column(key, NAME) for key in keys]
-    headings += [Column(part, kinds[header, part], header) for header, part in columns]
-    table = [[*key, *map(of_row.get, columns)] for key, of_row in cells.items()]
-    return Table(name, title, headings, table, notes, filters=filters)
+                of_row[heading, part] = [value, chosen] if chosen else value
+                kinds[heading, part] = CHOSEN if chosen else kinds.get((heading, part), kind)
+    headings = [_column_heading(across, value) for value in rows[across].unique()]
+    shown = [column for column in product(headings, PARTS) if column in kinds]
+    columns = [Column(key, NAME) for key in keys]
+    columns += [Column(part, kinds[heading, part], heading) for heading, part in shown]
+    lines = []
+    for key, of_row in cells.items():
+        lines.append([*key, *map(of_row.get, shown)])
+    return Table(name, title, columns, lines, notes, filters=filters)
 
 
 def _column_heading(across: str, value: Any) -> str:

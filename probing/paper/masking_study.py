@@ -26,7 +26,7 @@ from codesyntax_dataset.sources.codesearchnet import FIELDS
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
-from probing.paper.inputs import Inputs
+from probing.paper.inputs import Inputs, excluded
 from probing.paper.joined import Frame, ScoreRow, join, pivot
 from probing.report import figures, specs
 from probing.report.document import COLOURED, Figure, Section, tested
@@ -52,9 +52,6 @@ SETTINGS: dict[str, Any] = {
     "max_length": STUDY_LENGTH,
 }
 """Of the masking runs; the others are the defaults of `mask`."""
-
-COPIES = {"copies": 118, "copy_bytes": 52}
-"""Masked copies of a function and bytes of a row: 22,785 and 1,190,277 of 193 functions."""
 
 SOURCE, MEMBER = "source", "python/final/jsonl/test/python_test_0.jsonl.gz"
 """The folder of the functions as the study read them, and the file in it."""
@@ -109,14 +106,15 @@ class Study:
 
     def _score_rows(self) -> Iterator[ScoreRow]:
         for (system, similarity), by_type in self.arms.items():
-            (effects,) = corrected([self._hits_by_similarity[system, similarity].by_group(T1, T0)])
+            measured = self._hits_by_similarity[system, similarity]
+            (effects,) = corrected([measured.by_group(T1, T0)])
             row = partial(ScoreRow, STUDY_CONFIG, system=system, rule=similarity)
             pooled = np.concatenate(list(by_type.values()), axis=1)
             for kind, arms in {ALL: pooled, **by_type}.items():
                 for arm, values in zip(ARMS, arms):
                     yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
                     yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
-            for kind, paired in self._hits_by_similarity[system, similarity].each(effects).items():
+            for kind, paired in measured.each(effects).items():
                 arms = by_type[kind]
                 yield row(kind, value=arms.shape[1], measure="functions")
                 yield row(kind, value=tested(paired), measure=PAIRED)
@@ -190,9 +188,10 @@ def published_name(model: str) -> str | None:
     ('microsoft/codebert-base-mlm', None)
     """
     last = model.rstrip("/").rpartition("/")[2].lower()
-    return next(
-        (name for name in syntaxeval.MODELS if name.rpartition("/")[2].lower() == last), None
-    )
+    for name in syntaxeval.MODELS:
+        if name.rpartition("/")[2].lower() == last:
+            return name
+    return None
 
 
 def text(code: str) -> str:
@@ -213,12 +212,8 @@ def prepare(
 ) -> StudyFunctions:
     """Write the functions as the study read them into `output`, and build their dataset in the
     folder `data`."""
-    excluded = (
-        frozenset()
-        if exclude_repositories is None
-        else corpus.read_repositories(exclude_repositories)
-    )
-    read = _write(asked, output / SOURCE / MEMBER, excluded)
+    without = excluded(STUDY_CONFIG, exclude_repositories)
+    read = _write(asked, output / SOURCE / MEMBER, without)
     build(str(output / SOURCE), [STUDY_CONFIG], data, overwrite=True)
     return StudyFunctions(read, len(read_functions(data, STUDY_CONFIG, "test").dataset))
 
@@ -243,10 +238,10 @@ def published(t1: ArrayLike, t0: ArrayLike) -> float:
     return float(differences.mean() + differences[1]) / 2
 
 
-def _write(asked: Inputs, file: Path, excluded: frozenset[str]) -> int:
+def _write(asked: Inputs, file: Path, without: frozenset[str]) -> int:
     """Write the first functions of the split test as CodeSearchNet has them; return how many."""
     rows: list[str] = []
-    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), excluded):
+    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), without):
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
         code = text(function.code)
@@ -316,16 +311,18 @@ def sections(study: Study) -> list[Section]:
 
 def _effects_section(study: Study) -> Section:
     numbers = study.frame.dropna(subset="paper")
+    beside = numbers["value"].count()
+    source = sources.shown(study.inputs.sources[STUDY_CONFIG])
     read, labelled = study.prepared
     return Section(
         "summary",
         "What was made, and what compares",
         [
-            f"{numbers['value'].count()} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
+            f"{beside} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
             "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
             "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
             f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
-            f"Source: {sources.shown(study.inputs.sources[STUDY_CONFIG])}. {read:,} functions, of which "
+            f"Source: {source}. {read:,} functions, of which "
             f"{labelled:,} parse once triple-quoted text is gone, as in the study. Each model masks those of at most "
             f"{STUDY_LENGTH} sub-tokens, "
             "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
@@ -345,7 +342,9 @@ _ARTEFACT = (
 
 def _boxes(study: Study) -> list[Figure]:
     kinds = _types_shown(study)
-    panels = {system: [*map(by_type.get, kinds)] for system, by_type in _arms_shown(study).items()}
+    panels = {}
+    for system, by_type in _arms_shown(study).items():
+        panels[system] = [by_type.get(kind) for kind in kinds]
     title = (
         "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
         "third quartile with the median, lines to the 5th and 95th percentile."
@@ -389,7 +388,10 @@ def _point(cell: Any, filled: bool) -> list[float] | None:
     not."""
     if isinstance(cell, list):
         return cell
-    return None if cell is None or np.isnan(cell) else [cell, cell, cell, 0.0 if filled else 1.0]
+    if cell is None or np.isnan(cell):
+        return None
+    p = 0.0 if filled else 1.0
+    return [cell, cell, cell, p]
 
 
 def _arms_shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
@@ -408,7 +410,8 @@ def _types_shown(study: Study) -> list[str]:
 def _provenance_section(study: Study) -> Section:
     rows: list[list[Any]] = []
     for name, result in study.results.items():
-        skipped, dropped = sum(result.skips.values()), sum(result.dropped.values())
+        skipped = sum(result.skips.values())
+        dropped = sum(result.dropped.values())
         rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
     return Section(
         "provenance", "Results and signatures", [specs.table("study-results", rows, "results")]

@@ -95,7 +95,8 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     for number, row in enumerate(rows):
         if row.system == OFFSET and row.group != MEAN:
             offsets = picks.picked["offset"][row.rule].get(row.group, [])
-            rows[number] = row._replace(chosen=str(offsets[0]) if offsets else "")
+            chosen = str(offsets[0]) if offsets else ""
+            rows[number] = row._replace(chosen=chosen)
     return Measured(edges.settings.functions, models, rows)
 
 
@@ -114,7 +115,8 @@ def _common_functions(
     """The places of the functions that all models read; None for all of the split."""
     if not ledgers:
         return None if limit is None else np.arange(limit)
-    read_by = [np.unique(RankLedger.open(file).function) for file in ledgers.values()]
+    opened = map(RankLedger.open, ledgers.values())
+    read_by = [np.unique(ranks.function) for ranks in opened]
     functions = reduce(np.intersect1d, read_by)
     if not len(functions):
         raise LedgerError(
@@ -148,7 +150,10 @@ def _mean_rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow
 
 def _against_offset(rows: Sequence[ScoreRow], digits: int | None = None) -> Iterator[ScoreRow]:
     """The differences of models to the best offset, relation by relation."""
-    offsets = {(row.config, row.rule, row.group): row.value for row in rows if row.system == OFFSET}
+    offsets = {}
+    for row in rows:
+        if row.system == OFFSET:
+            offsets[row.config, row.rule, row.group] = row.value
     for row in rows:
         if row.group != MEAN and row.system not in BASELINE_SYSTEMS:
             value = row.value - offsets[row.config, row.rule, row.group]
@@ -202,7 +207,8 @@ class Reproduction:
     def frame(self) -> Frame:
         """All numbers beside the paper's."""
         scores = [row for measured in self.measured.values() for row in measured.rows]
-        return join([*scores, *self._counts(), *self._error_rows()], printed(), self.standing)
+        ours = [*scores, *self._counts(), *self._error_rows()]
+        return join(ours, printed(), self.standing)
 
     def _counts(self) -> Iterator[ScoreRow]:
         """Edges and mean offsets by relation; no edges of relations that only the paper has."""
@@ -224,28 +230,25 @@ class Reproduction:
         """The classes of wrong first choices, the most frequent first; and the kinds that heads
         attend to most."""
         for config, analysis in self.errors.items():
+            model = analysis.settings.model
             classes = analysis.classes("first")
-            for kind, errors in sorted(classes.items(), key=lambda counted: -counted[1]):
-                if errors:
-                    yield ScoreRow(config, kind, analysis.settings.model, errors, "errors")
-                    percent = 100 * errors / sum(classes.values())
-                    yield ScoreRow(config, kind, analysis.settings.model, percent, "percent")
+            errors = sum(classes.values())
+            for kind, number in sorted(classes.items(), key=lambda counted: -counted[1]):
+                if number:
+                    percent = 100 * number / errors
+                    yield ScoreRow(config, kind, model, number, "errors")
+                    yield ScoreRow(config, kind, model, percent, "percent")
             for head, kinds in analysis.attended.items():
-                total = max(1, sum(kinds.values()))
+                tokens = max(1, sum(kinds.values()))
                 for kind, number in kinds.items():
-                    percent = 100 * number / total
-                    yield ScoreRow(
-                        config,
-                        kind,
-                        f"{analysis.settings.model} {head}",
-                        percent,
-                        "attended",
-                    )
+                    percent = 100 * number / tokens
+                    yield ScoreRow(config, kind, f"{model} {head}", percent, "attended")
 
     def has_data_of_the_paper(self, language: str) -> bool:
         """True if the data have as many functions as the paper's, and as many edges of each
         relation in Table 8."""
-        counted, edges = self.counted.get(language), paper.edges(language)
+        counted = self.counted.get(language)
+        edges = paper.edges(language)
         if counted is None or counted.functions != paper.functions(language):
             return False
         return not edges or edges == {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,8 +74,10 @@ class Exhibit(NamedTuple):
         """Its rows, config by config."""
         frame = reproduction.frame
         matches = (frame["group"] == MEAN) == self.means
-        for column, values in zip(("config", "rule", "measure", "k"), self[3:7]):
-            matches &= frame[column].isin(values)
+        matches &= frame["config"].isin(self.configs)
+        matches &= frame["rule"].isin(self.rules)
+        matches &= frame["measure"].isin(self.measures)
+        matches &= frame["k"].isin(self.ks)
         places = frame.loc[matches, "config"].map(self.configs.index)
         return frame.loc[places.sort_values(kind="stable").index]
 
@@ -85,7 +87,8 @@ def sections(reproduction: Reproduction) -> list[Section]:
     shown = []
     for exhibit in EXHIBITS:
         content = exhibit.draw(reproduction, exhibit)
-        section = Section(exhibit.id, f"{exhibit.name}. {exhibit.title}", content.parts)
+        title = f"{exhibit.name}. {exhibit.title}"
+        section = Section(exhibit.id, title, content.parts)
         if content.rows is not None and exhibit.is_figure:
             section.drawn = [_figure_csv(exhibit, content.rows)]
         elif content.rows is not None:
@@ -100,16 +103,18 @@ def sections(reproduction: Reproduction) -> list[Section]:
 
 def _figure_csv(exhibit: Exhibit, rows: Frame) -> Table:
     """The CSV file of a figure."""
-    columns = ["config", "rule", "k", "group", "system", "value", "paper", "items"]
-    return Table(
-        exhibit.id, "", [Column(name) for name in columns], rows[columns].to_numpy().tolist()
-    )
+    names = ["config", "rule", "k", "group", "system", "value", "paper", "items"]
+    columns = [Column(name) for name in names]
+    cells = rows[names].to_numpy().tolist()
+    return Table(exhibit.id, "", columns, cells)
 
 
 def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
     numbers = shown.drop_duplicates(KEY).dropna(subset="paper")
     numbers = numbers[numbers["against"] == ""]
-    compares = numbers[numbers["comparable"] == COMPARABLE].dropna(subset="difference")
+    beside = numbers["value"].count()
+    compares = numbers[numbers["comparable"] == COMPARABLE]
+    compares = compares.dropna(subset="difference")
     largest = (
         f", with differences of at most {compares['difference'].abs().max():.1f}"
         if len(compares)
@@ -119,7 +124,7 @@ def _agreement_section(reproduction: Reproduction, shown: Frame) -> Section:
         "summary",
         "What was made, and what compares",
         [
-            f"Of {len(numbers):,} numbers in these tables of {paper.source()}, {numbers['value'].count():,} have one "
+            f"Of {len(numbers):,} numbers in these tables of {paper.source()}, {beside:,} have one "
             f"of ours beside them, and {len(compares):,} of these compare{largest}. Scores follow the published "
             "protocol: the attention head of each relation and k is the one that is best on the scored data, the split "
             "test. That is optimistic; what a claim should rest on, heads chosen on validation and intervals, is in "
@@ -140,7 +145,8 @@ def _inputs(reproduction: Reproduction) -> Table:
     rows: list[dict[str, Any]] = []
     counted = reproduction.counted
     for language, configs in CONFIGS.items():
-        source = sources.shown(reproduction.inputs.sources.get(language, ""))
+        given = reproduction.inputs.sources.get(language)
+        source = sources.shown(given) if given else ""
         functions = counted[language].functions if language in counted else None
         for config in configs:
             about: dict[str, Any] = {"config": config, "source": source}
@@ -165,7 +171,15 @@ def _score_table(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _pivoted(exhibit: Exhibit, rows: Frame) -> Table:
-    return pivot(exhibit.id, exhibit.title, rows, *exhibit[8:])
+    return pivot(
+        exhibit.id,
+        exhibit.title,
+        rows,
+        exhibit.keys,
+        exhibit.across,
+        exhibit.notes,
+        exhibit.filters,
+    )
 
 
 def _relations_table(
@@ -175,23 +189,30 @@ def _relations_table(
     the first, on top."""
     parts = []
     for _, rows in exhibit.select(reproduction).groupby("config", sort=False):
-        differences = rows[rows["against"] == OFFSET].sort_values("group")
-        measured = differences.dropna(subset="value")
-        systems = list(measured["system"])
-        first = CUBERT if CUBERT in systems or not systems else systems[0]
-        ranked = measured[measured["system"] == first]
-        ranked = ranked.sort_values("value", ascending=False, kind="stable")
-        unknown = differences[~differences["group"].isin(ranked["group"])].sort_values(
-            "paper", ascending=False
-        )
-        order = list(dict.fromkeys([*ranked["group"], *unknown["group"]]))
+        measured, others = _ranked(rows[rows["against"] == OFFSET])
+        order = [*measured, *others]
         if ends is not None:
-            order = order[: len(ranked) or None]
+            order = measured or others
             order = order[:ends] + order[ends:][-ends:]
-        rows = rows[rows["group"].isin(order)]
-        parts.append(rows.loc[rows["group"].map(order.index).sort_values(kind="stable").index])
-    shown = pandas.concat(parts)
-    return Content([_pivoted(exhibit, shown)], shown)
+        shown = rows[rows["group"].isin(order)]
+        places = shown["group"].map(order.index)
+        parts.append(shown.loc[places.sort_values(kind="stable").index])
+    together = pandas.concat(parts)
+    return Content([_pivoted(exhibit, together)], together)
+
+
+def _ranked(differences: Frame) -> tuple[list[str], list[str]]:
+    """The relations by the difference of CuBERT to the offset, or else of the first model; and
+    those that were not measured, by the difference in the paper."""
+    differences = differences.sort_values("group")
+    measured = differences.dropna(subset="value")
+    systems = measured["system"].tolist()
+    first = CUBERT if CUBERT in systems or not systems else systems[0]
+    of_first = measured[measured["system"] == first]
+    ranked = of_first.sort_values("value", ascending=False, kind="stable")["group"].tolist()
+    unknown = differences[~differences["group"].isin(ranked)]
+    others = unknown.sort_values("paper", ascending=False)["group"].unique().tolist()
+    return list(dict.fromkeys(ranked)), others
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
@@ -211,31 +232,39 @@ def _drawing(
     if rows["value"].isna().all():
         return Content(reasons)
     alt = "The numbers are in the CSV file of the same name."
-    return Content([Figure(exhibit.id, title, alt, exhibit.id, draw), *reasons], rows)
+    figure = Figure(
+        name=exhibit.id,
+        title=title,
+        alt=alt,
+        table=exhibit.id,
+        draw=draw,
+    )
+    return Content([figure, *reasons], rows)
 
 
 def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 2: the best model and the best baseline of each language."""
     rows = exhibit.select(reproduction)
     is_baseline = rows["system"].isin(BASELINE_SYSTEMS)
+    series = ("best model", ~is_baseline, COLOURS[0]), ("best baseline", is_baseline, FAINT)
     panels: dict[str, list[Bars]] = {}
     shown = []
-    for panel, column in (("here", "value"), ("paper", "paper")):
-        for kind, of_kind, colour in (
-            ("best model", ~is_baseline, COLOURS[0]),
-            ("best baseline", is_baseline, FAINT),
-        ):
-            known = rows[of_kind].dropna(subset=column).astype({column: float})
-            best = known.loc[known.groupby("config")[column].idxmax()]
-            shown.append(best)
-            best = best.set_index("config").reindex(exhibit.configs)
-            notes = best["system"].fillna("").tolist()
-            panels.setdefault(panel, []).append(Bars(kind, best[column].to_numpy(), colour, notes))
+    for (panel, column), (kind, of_kind, colour) in product(_SIDES, series):
+        known = rows[of_kind].dropna(subset=column).astype({column: float})
+        best = known.loc[known.groupby("config")[column].idxmax()]
+        shown.append(best)
+        best = best.set_index("config").reindex(exhibit.configs)
+        notes = best["system"].fillna("").tolist()
+        bars = Bars(kind, best[column].to_numpy(), colour, notes)
+        panels.setdefault(panel, []).append(bars)
     titles = [LANGUAGES[config].title for config in exhibit.configs]
     title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
-    return _drawing(
-        exhibit, reproduction, title, partial(figures.bars, titles, panels), pandas.concat(shown)
-    )
+    drawn = partial(figures.bars, titles, panels)
+    return _drawing(exhibit, reproduction, title, drawn, pandas.concat(shown))
+
+
+_SIDES = ("here", "value"), ("paper", "paper")
+"""The panels of Figure 2, and the columns of the frame that they show."""
 
 
 def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Content:
@@ -269,20 +298,18 @@ def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Content:
 
 
 def _curves_of(rows: Frame) -> Iterator[Line]:
-    """Our curves, and as circles the paper's numbers of the same, and of the first model in its
-    table."""
+    """Our curves, and the paper's numbers of the same as circles."""
     colours = cycle(COLOURS)
-    first = True  # of the models
     for system, of_system in rows.groupby("system", sort=False):
         by_k = of_system.set_index("k").reindex(KS)
-        ours, printed = (by_k[column].to_numpy(float)[None] for column in ("value", "paper"))
-        measured, is_model = not np.isnan(ours).all(), system not in BASELINE_SYSTEMS
-        colour = INK if not is_model else next(colours) if measured else FAINT
-        if measured:
-            yield Line(system, ours, colour, _LINE_STYLES.get(system, "-"))
-        if not np.isnan(printed).all() and (measured or (is_model and first)):
+        ours = by_k["value"].to_numpy(float)[None]
+        printed = by_k["paper"].to_numpy(float)[None]
+        if np.isnan(ours).all():
+            continue
+        colour = INK if system in BASELINE_SYSTEMS else next(colours)
+        yield Line(system, ours, colour, _LINE_STYLES.get(system, "-"))
+        if not np.isnan(printed).all():
             yield Line(f"{system} (paper)", printed, colour, points=True)
-        first = first and not is_model
 
 
 _LINE_STYLES = {"Offset": "--", "Keyword": ":"}

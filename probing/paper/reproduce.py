@@ -77,7 +77,7 @@ def reproduce(
     `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is
     for one language. `exclude_repositories` is as in `build`, for code. `limit` uses only the first
     functions of each config; the default is all, or the 7,501 of `syntaxeval`. `tell` is called
-    with each message, the first of which says what will run, with its estimated time and disk.
+    with each message, the first of which says what will run.
 
     The folder `output` holds `LANGUAGE/codesyntax`, the datasets; `results`; and `report`. The same
     call continues an interrupted run, and ends with the same bytes; one with further sources or
@@ -89,7 +89,9 @@ def reproduce(
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)
     output = Path(output).resolve()
-    command = REPRODUCE if study == CODESYNTAX else f"{REPRODUCE} --study {study}"
+    command = REPRODUCE
+    if study != CODESYNTAX:
+        command += f" --study {study}"
     _check_ours(output, command)
     languages = CODE if study == CODESYNTAX else (masking_study.STUDY_CONFIG,)
     if study == SYNTAXEVAL and limit is None:
@@ -97,11 +99,7 @@ def reproduce(
     asked = inputs.read(sources, models, exclude_repositories, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
-    tell(
-        asked.text()
-        if study == CODESYNTAX
-        else asked.text([masking_study.STUDY_CONFIG], **masking_study.COPIES)
-    )
+    tell(asked.text())
     with _alone_in(output):
         title, sections, files = make()
         tell("writing the page")
@@ -187,7 +185,8 @@ class _Run:
 
     def syntaxeval(self) -> _Contents:
         """The title and the sections of the page."""
-        data, results = self.output / masking_study.STUDY_CONFIG / DATASET, self.output / RESULTS
+        data = self.output / masking_study.STUDY_CONFIG / DATASET
+        results = self.output / RESULTS
         self.tell("reading the functions")
         prepared = masking_study.prepare(self.asked, self.output, data, self.exclude_repositories)
         masked: dict[str, MaskResult] = {}

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE
 from probing.report import specs
 from probing.report.document import Section, Table
-from probing.report.findings import Findings, Score, Subject
+from probing.report.findings import Findings, Subject
 from probing.report.scored import HARD, ScoredRow, tests_in_words
 from probing.report.words import method
 
@@ -41,17 +39,6 @@ def relations(findings: Findings, model: Subject) -> list[Table]:
     return [specs.table("beyond-by-relation", rows, key, model=model.name)] if rows else []
 
 
-def strata(findings: Findings) -> Section:
-    """What heads and offsets find of all edges, by distance and by length."""
-    key = f"{findings.name}-strata"
-    rows = [
-        {"name": subject.name, **stratum._asdict()}
-        for subject in findings.subjects
-        for stratum in subject.strata
-    ]
-    return Section(key, "By distance and by length", [specs.table("strata", rows, key)])
-
-
 def _avoided(findings: Findings) -> list[int]:
     """The numbers of offsets to avoid beyond which there is something to score."""
     first = findings.subjects[0].name
@@ -63,10 +50,7 @@ def _hard(findings: Findings, name: str, avoided: int) -> ScoredRow:
 
 
 def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:
-    kinds = {
-        subject.name: "model" if subject.is_model else "control" for subject in findings.subjects
-    }
-    kinds |= dict.fromkeys(kinds_of(findings.config), "baseline") | {CHANCE: "control"}
+    kinds = findings.kinds | {CHANCE: "control"}
     numbers, names = _avoided(findings), list(kinds)
     for avoided, rule, k, name in product(numbers, findings.rules, TABLE_KS, names):
         hard = _hard(findings, name, avoided)._replace(rule=rule, k=k)
@@ -81,16 +65,10 @@ def _sizes(hard: ScoredRow) -> dict[str, float]:
     findings = hard.findings
     subject = hard.name if hard.name in findings.subject else findings.subjects[0].name
     every = findings.relations(subject, PUBLISHED)
-    edges = _in_mean(findings.relations(subject, hard.protocol))
+    edges = findings.in_mean(subject, hard.protocol, LEAST_HARD_EDGES)
     shares = [number / every[name].items for name, number in edges.items()]
     return {
         "relations": len(edges),
         "hard_edges": sum(edges.values()),
         "share": float(100 * np.mean(shares)),
     }
-
-
-def _in_mean(scores: Mapping[str, Score]) -> dict[str, int]:
-    """The relations in the mean, and their hard edges."""
-    counts = {name: score.items for name, score in scores.items() if name not in NOT_IN_MEAN}
-    return {name: edges for name, edges in counts.items() if edges >= LEAST_HARD_EDGES}

@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.owned_folder import check_owned
@@ -16,7 +15,6 @@ from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
-    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
     TABLE_KS,
@@ -24,7 +22,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES
+from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.submission import Tables
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import TITLES, MaskedSubmission, masked
@@ -149,9 +147,7 @@ def document(board: Board) -> Report:
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
     lines = {table.name: _attention_lines(table, links) for table in attention}
     scores = [row for table in attention for row in _score_rows(table, lines[table.name])]
-    printed = _configs_in_paper(attention)
-    of_paper = [row for config in printed for row in _paper_rows(config)]
-    files = {"board.csv": specs.table("board", [*scores, *of_paper]).to_csv()}
+    files = {"board.csv": specs.table("board", scores).to_csv()}
     if masked:
         masked_scores = [row for table in masked for row in _masked_scores(table)]
         files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
@@ -161,7 +157,6 @@ def document(board: Board) -> Report:
         _models_table(table, lines[table.name], table.name in board.from_data)
         for table in attention
     ]
-    sections += [_paper(config) for config in printed]
     sections += [_masked_models(table, links) for table in masked]
     sections += [_on_hub(board)] if board.on_hub else []
     reading = [text for _, *texts in guides for text in texts]
@@ -344,12 +339,9 @@ def _models_table(
 
 
 def _means_shown(table: BoardTable) -> tuple[str, ...]:
-    """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations,
-    and any beyond offsets."""
-    tables = table.rows[0].tables
-    lacks = set(tables[PUBLISHED].counted) - set(tables[HELD_OUT].names)
-    both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
-    return (*both, BEYOND_OFFSET) if BEYOND_OFFSET in tables else both
+    """The means to show: both protocols, and any beyond offsets."""
+    shown = (*PROTOCOLS, BEYOND_OFFSET)
+    return tuple(protocol for protocol in shown if protocol in table.rows[0].tables)
 
 
 def _facts(table: BoardTable, from_data: bool) -> str:
@@ -421,50 +413,6 @@ def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict
 def _by_gain(line: Mapping[str, Any]) -> tuple[bool, float]:
     known = line.get(PROTOCOLS[0])
     return known is None, -known["gain"] if known else 0
-
-
-def _paper(config: str) -> Section:
-    """The paper's own numbers, in a table of their own: they are from another dataset and other
-    software."""
-    functions, units = paper.functions(config), language_of(config).units
-    facts = specs.text("board-paper", functions=functions, units=units)
-    name = f"{config}-paper"
-    table = specs.table("board-paper", _paper_rows(config), name, within="board.csv")
-    return Section(name, f"{config}: reference, as printed in the paper", [facts, table])
-
-
-def _paper_rows(config: str) -> list[dict[str, Any]]:
-    """The paper's scores, and the difference to the best baseline: Combined, or Offset in natural
-    language."""
-    about = {
-        "board": f"{config}.paper",
-        "config": config,
-        "direction": language_of(config).direction,
-        "kind": "paper",
-        "protocol": PUBLISHED,
-    }
-    rows = []
-    for rule, k in product(RULES, TABLE_KS):
-        scores = {name: by_k[k] for name, by_k in paper.scores(config, rule).items() if k in by_k}
-        best = scores.get("Combined", scores.get("Offset", 0))
-        for name in sorted(scores, key=lambda name: -scores[name]):
-            gain = None if name.lower() in _BASELINES else scores[name] - best
-            rows.append(
-                {
-                    **about,
-                    "rule": rule,
-                    "k": k,
-                    "model": name,
-                    "score": scores[name],
-                    "difference": gain,
-                }
-            )
-    return rows
-
-
-def _configs_in_paper(tables: Sequence[BoardTable]) -> list[str]:
-    configs = dict.fromkeys(table.settings.config for table in tables)
-    return [config for config in configs if paper.scores(config, RULES[0])]
 
 
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:

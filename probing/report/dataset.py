@@ -131,8 +131,8 @@ def _edges_of_configs(labels: Sequence[Annotation]) -> list[dict[str, object]]:
 
 T = TypeVar("T")
 
-_NUMBERS, _LONGEST = 38, 100
-"""Characters that the columns of numbers take, and the most that an example takes."""
+_LONGEST = 60
+"""The most characters of a part of an example."""
 
 
 @checked
@@ -192,17 +192,13 @@ def _with_progress(functions: Iterable[T], configs: Sequence[str]) -> Iterator[T
     )
 
 
-def parts(comparison: Comparison, width: int) -> list[str | Table]:
-    """What becomes of the edges of each relation, with examples of those that differ.
-
-    `width`: characters of a line; the examples are shortened to fit.
-    """
+def parts(comparison: Comparison) -> list[str | Table]:
+    """What becomes of the edges of each relation, with examples of those that differ."""
     first, second = comparison.configs
     units, functions = LANGUAGES[comparison.language].units, comparison.functions
-    longest = min(width - _NUMBERS, _LONGEST)
     rows = []
     for relation, kinds in comparison.relations.items():
-        examples = [_spelt(kind, kinds[kind].example, longest) for kind in CHANGES[1:]]
+        examples = [_spelt(kind, kinds[kind].example) for kind in CHANGES[1:]]
         lines = "\n  ".join([relation, *filter(None, examples)])
         rows.append([lines, *(kinds[kind].edges or "" for kind in CHANGES)])
     table = specs.table(
@@ -222,24 +218,19 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     ]
 
 
-def _spelt(kind: str, example: compare.Example | None, longest: int) -> str:
-    """An example in one line: before, an arrow, and after, in equal parts of the characters; empty
-    if there is none."""
+def _spelt(kind: str, example: compare.Example | None) -> str:
+    """An example: before, an arrow, and after; empty if there is none."""
     if example is None:
         return ""
-    edges = [edge for edge in (example.before, example.after) if edge]
-    room = (longest - len(f"  {kind}: ") - 3 * (len(edges) - 1)) // len(edges)
-    texts = [
-        _shortened(" => ".join(" ".join(text.split()) for text in edge), room) for edge in edges
-    ]
-    return f"{kind}: {' → '.join(texts)}"
+    edges = filter(None, (example.before, example.after))
+    return f"{kind}: {' → '.join(' => '.join(map(_shortened, edge)) for edge in edges)}"
 
 
-def _shortened(text: str, longest: int) -> str:
-    """A text without its middle if it is too long, because edges differ where they begin and
-    end."""
-    half = (longest - 1) // 2
-    return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
+def _shortened(text: str) -> str:
+    """A text on one line, without its middle if it is long, because edges differ where they begin
+    and end."""
+    text, half = " ".join(text.split()), _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
 # ----------------------------------------------------------------------------------------------------------- statistics
@@ -255,7 +246,7 @@ backwards."""
 MADE_BY = "codesyntax stats"
 """A value in `statistics.json` that marks the files beside it as replaceable."""
 
-FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg")
+FILES = ("statistics.json", "offsets.svg")
 """The files that `save` writes, in this order."""
 
 BINS_NAMED = (
@@ -375,24 +366,6 @@ def _functions_counted(counted: Statistics) -> Table:
     )
 
 
-def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
-    """The files `relations.csv`, a row per config and relation, and `offsets.csv`, a row per offset
-    of these."""
-    relations, offsets = [], []
-    for config, counted in configs.items():
-        for row in _relations_counted(config, counted):
-            known = row["known"]
-            numbers = {"edges": known.edges if known else 0}
-            numbers["functions"] = known.functions if known else 0
-            relations.append({"config": config, **row, **numbers})
-            for offset, edges in known.offsets.items() if known else ():
-                offsets.append([config, row["relation"], offset, edges])
-    return {
-        "relations.csv": specs.table("statistics-file", relations).to_csv(),
-        "offsets.csv": specs.table("offsets-file", offsets).to_csv(),
-    }
-
-
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """The number of relations by their mean offset from heads to dependents (Figure 3 of the
     paper), with those in the mean distinguished, one column per config. A line marks the offset
@@ -433,8 +406,7 @@ def _draw_mean_offsets(axis: Any, relations: Mapping[str, RelationStatistics]) -
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json`, two CSV files, and the figure as SVG into `folder`; return their
-    paths.
+    """Write `statistics.json` and the figure as SVG into `folder`; return their paths.
 
     Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was
     not made by `save`.
@@ -443,5 +415,5 @@ def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
     check_owned(folder, "stats", (FILES[0], f'"made_by": "{MADE_BY}"'), only=FILES)
     with figures.style():
         svg = figures.to_svg(offsets_figure(collected.configs))
-    contents = [collected.to_json(), *to_csv(collected.configs).values(), svg]
+    contents = [collected.to_json(), svg]
     return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]

@@ -8,7 +8,6 @@ import html
 import io
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,13 +82,13 @@ _TYPED = str.maketrans({"−": "-", "–": "-"})
 class Column(NamedTuple):
     """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns
     that share it, such as a protocol. `spare`: the rank in which a narrow terminal drops the
-    column, from 1, or 0 to keep it; one for each column that the terminal shows; empty to keep all.
-    `of`: what its cells are of a record; by default, the attribute with the name of the column."""
+    column, from 1, or 0 to keep it. `of`: what its cells are of a record; by default, the attribute
+    with the name of the column."""
 
     name: str
     kind: Kind = TEXT
     group: str = ""
-    spare: tuple[int, ...] = ()
+    spare: int = 0
     of: Callable[[Any], Any] | None = None
 
     def cell(self, record: Any) -> Cell:
@@ -239,6 +238,21 @@ class Table:
             writer.writerow(map(in_csv, written))
         return text.getvalue()
 
+    def to_latex(self) -> str:
+        """The rows that the page shows initially, as a table of booktabs."""
+        import pandas
+
+        heading = [(column.group, column.name.replace("\n", " ")) for column in self.shown]
+        rows = [map(_in_ascii, row, self.kinds) for row in self.initial]
+        frame = pandas.DataFrame(map(list, rows), columns=pandas.MultiIndex.from_tuples(heading))
+        if not self.groups:
+            frame = frame.droplevel(0, axis="columns")
+        aligned = "".join("r" if kind.numeric else "l" for kind in self.kinds)
+        text: str = frame.to_latex(
+            index=False, escape=True, column_format=aligned, multicolumn_format="c"
+        )
+        return text
+
     @property
     def initial(self) -> list[list[Cell]]:
         """The rows that the page shows initially, and the totals."""
@@ -260,33 +274,18 @@ class Table:
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:
         """Drops spare columns, rather than to cut or break a number, and names them."""
-        columns: list[_Printed] = []
-        for number in range(len(self.shown)):
-            columns += self._printed(number)
-        spare = [printed for printed in reversed(columns) if printed.spare]
-        spare.sort(key=lambda printed: printed.spare)
+        spare = [column for column in reversed(self.shown) if column.spare]
+        spare.sort(key=lambda column: column.spare)
         for number in range(len(spare) + 1):
-            drawn = self._drawn(columns, spare[:number])
+            drawn = self._drawn(spare[:number])
             least = console.measure(drawn, options=options.update(width=WIDE)).minimum
             if least <= options.max_width:
                 break
         yield drawn
 
-    def _printed(self, number: int) -> list[_Printed]:
-        """A column as the terminal shows it, where a difference is three: its value, interval and
-        p."""
-        column = self.shown[number]
-        texts = [_in_terminal(row[number], column.kind) for row in self.initial]
-        names = [column.name, "95 % interval", "p"][: column.kind.printed]
-        ranks = column.spare or (0,) * len(names)
-        return [
-            _Printed(column, name, [text[part] for text in texts], rank)
-            for part, (name, rank) in enumerate(zip(names, ranks, strict=True))
-        ]
-
-    def _drawn(self, columns: Sequence[_Printed], dropped: Sequence[_Printed]) -> rich.table.Table:
+    def _drawn(self, dropped: Sequence[Column]) -> rich.table.Table:
         below = [self.notes.replace(COLOURED, "").rstrip()]
-        if names := [printed.full_name for printed in columns if printed in dropped]:
+        if names := [column.full_name for column in self.shown if column in dropped]:
             below.append(f"not shown at this width: {', '.join(names)} (--wide)")
         drawn = rich.table.Table(
             title=plain(self.initial_title),
@@ -296,54 +295,33 @@ class Table:
             box=box.SIMPLE_HEAD,
             pad_edge=False,
         )
-        shown = [printed for printed in columns if printed not in dropped]
-        group = ""
-        for column, name, cells, _ in shown:
+        group, cells = "", []
+        for number, column in enumerate(self.shown):
+            if column in dropped:
+                continue
+            name, kind = column.name, column.kind
             if column.group:
                 name = f"{column.group if column.group != group else ''}\n{name}"
-            group, kind, heading = column.group, column.kind, plain(name)
+            group, heading = column.group, plain(name)
+            texts = [_in_ascii(row[number], kind) for row in self.initial]
             whole = kind.look in "nr"  # no number or name is cut or broken
             drawn.add_column(
                 heading,
                 justify="right" if kind.numeric else "left",
                 no_wrap=whole,
-                width=printed_width([heading, *cells]) if whole else None,
+                width=printed_width([heading, *texts]) if whole else None,
                 min_width=_CODE_WIDTH if kind is CODE else None,
             )
-        names = [str(row[0]) for row in self.initial]
-        nested = any(name.startswith(" ") for name in names)
-        body = len(names) - len(self.totals)
-        for number, name in enumerate(names):
-            bold = (nested or number >= body) and not name.startswith(" ")
-            drawn.add_row(
-                *(printed.cells[number] for printed in shown),
-                style="bold" if bold else "",
-                end_section=bool(self.totals) and number == body - 1,
-            )
+            cells.append(texts)
+        for number, row in enumerate(zip(*cells), 1 + len(self.totals) - len(self.initial)):
+            style = "bold" if number > 0 else ""
+            drawn.add_row(*row, style=style, end_section=bool(self.totals) and number == 0)
         return drawn
 
 
-class _Printed(NamedTuple):
-    """A column of the terminal: one that a table shows, or a part of it."""
-
-    column: Column
-    name: str
-    cells: list[str]
-    spare: int
-
-    @property
-    def full_name(self) -> str:
-        return self.column._replace(name=self.name).full_name
-
-
-def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
-    """A cell, or its parts, in signs that every terminal has."""
-    texts = ["" if cell == "" else in_text(cell, kind)] * kind.printed
-    if isinstance(cell, (list, tuple)) and kind.printed > 1:
-        value, interval, *_ = _cell_lines(cell, kind, " to ")
-        p = ["-" if _missing(p) else f"{p:.4f}" for p in cell[3 : kind.printed + 1]]
-        texts = [value, interval, *p]
-    return [plain(text.translate(_TYPED)) for text in texts]
+def _in_ascii(cell: Cell, kind: Kind) -> str:
+    """A cell in signs that every terminal has."""
+    return "" if cell == "" else plain(in_text(cell, kind).translate(_TYPED))
 
 
 @dataclass
@@ -416,14 +394,6 @@ def in_markdown(cell: Cell, kind: Kind) -> str:
     return markdown_escaped(in_text(cell, kind))
 
 
-def in_latex(cell: Cell, kind: Kind) -> str:
-    if cell == "":
-        return ""
-    value, *below = map(latex_escaped, _cell_lines(cell, kind, " to "))
-    text = rf"\texttt{{{value}}}" if kind is CODE else value
-    return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
-
-
 def in_html(cell: Cell, kind: Kind) -> str:
     """A cell as HTML, with all text escaped and optional end tags omitted.
 
@@ -485,45 +455,6 @@ def _shown_cell(cell: Cell, kind: Kind) -> str:
 
 def _missing(cell: Cell) -> bool:
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
-
-
-_LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "−": "$-$",
-    "×": r"$\times$",
-    "≥": r"$\geq$",
-    "Δ": r"$\Delta$",
-    "→": r"$\to$",
-    "–": "--",
-    "…": r"\ldots{}",
-    "«": r"\guillemotleft{}",
-    "»": r"\guillemotright{}",
-    "\n": r" \textbar{} ",
-}
-
-
-def latex_escaped(text: str) -> str:
-    """A text on one line, whatever characters it has; those that pdfLaTeX lacks are named by their
-    code points."""
-    return "".join(
-        _character(character) for character in re.sub(r"[ \t]*[\r\n]+[ \t]*", "\n", text)
-    )
-
-
-def _character(character: str) -> str:
-    if character in _LATEX:
-        return _LATEX[character]
-    if " " <= character <= "~" or (
-        character <= "\u017f" and unicodedata.category(character)[0] == "L"
-    ):
-        return character
-    return f"[U+{ord(character):04X}]"
 
 
 def markdown_escaped(text: str) -> str:

@@ -7,17 +7,14 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
 from probing.evidence.compared import HEADS, OFFSET, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.report import specs
-from probing.report.document import Section, Table, verdict
+from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
-from probing.report.scored import with_marks
-from probing.report.words import RULE, K, file_names, method
+from probing.report.words import RULE, K, method
 from probing.stats.intervals import Estimate, family
 
 SYSTEM_TITLES = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "best baseline"}
@@ -86,25 +83,15 @@ def edits(
 ) -> list[Section]:
     """What heads and baselines find before and after the edits of `edited`, by name of findings, on
     the same functions; none if there are no edits."""
-    parts = [
-        _edits_of(findings, edited[findings.name])
+    tables = [
+        _means_table(findings, edited[findings.name])
         for findings in all_findings
         if findings.name in edited
     ]
-    return [Section("edits", "Edited functions", method("edits"), parts)] if parts else []
+    return [Section("edits", "Edited functions", [*method("edits"), *tables])] if tables else []
 
 
-def _edits_of(findings: Findings, edited: Sequence[EditedModel]) -> Section:
-    key, by_model = f"{findings.name}-edits", dict[str, list[EditedModel]]()
-    for entry in edited:
-        by_model.setdefault(entry.model, []).append(entry)
-    parts = [_means_table(key, findings, edited)]
-    for file, (model, entries) in zip(file_names(list(by_model)), by_model.items()):
-        parts.append(_edited_relations(f"{key}-{file}", model, entries))
-    return Section(key, findings.title, parts)
-
-
-def _means_table(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
+def _means_table(findings: Findings, edited: Sequence[EditedModel]) -> Table:
     rows = []
     for entry, who in product(edited, SYSTEM_TITLES):
         after, before = entry.changes.by[who].means
@@ -116,23 +103,14 @@ def _means_table(key: str, findings: Findings, edited: Sequence[EditedModel]) ->
                 "before": before,
                 "after": after,
                 "change": entry.change[who],
-                "verdict": verdict(entry.change[who]),
             }
         )
     meanings = dict.fromkeys(f"{entry.edit}: {EDITS[entry.edit]}" for entry in edited)
     return specs.table(
-        "edits", rows, key, findings=findings, number=len(edited), meanings="; ".join(meanings)
+        "edits",
+        rows,
+        f"{findings.name}-edits",
+        findings=findings,
+        number=len(edited),
+        meanings="; ".join(meanings),
     )
-
-
-def _edited_relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
-    rows = []
-    for entry in edited:
-        compared = entry.changes.by[HEADS].difference
-        for number in np.argsort(compared.by_relation.value[0], kind="stable").tolist():
-            name = compared.relations[number]
-            row = [entry.edit, with_marks(name), compared.on(name, RULE, int(K))]
-            for who in SYSTEM_TITLES:
-                row += entry.changes.by[who].relations[::-1, number].tolist()
-            rows.append(row)
-    return specs.table("edits-by-relation", rows, key, model=model, groups=SYSTEM_TITLES.values())

@@ -20,12 +20,6 @@ if TYPE_CHECKING:  # a command that prints tables draws nothing
     from matplotlib.figure import Figure, FigureBase
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
-# text on cells: neither PAPER nor INK, which the page replaces
-ON_DARK, ON_BRIGHT = (
-    "#fffffe",
-    "#000001",
-)
-
 COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
 """Colours of models (after Okabe and Ito), distinguishable for most colour-blind readers, on light
 and dark paper."""
@@ -128,8 +122,6 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
         from matplotlib.ticker import EngFormatter
 
         scale.set_xscale("symlog", linthresh=first, linscale=0.4)
-        powers = 10 ** np.arange(int(np.log10(first)) + 1, int(np.log10(steps[-1])) + 1)
-        scale.set_xticks([0, *powers[:: 1 + len(powers) // 5]])  # as many as fit below a panel
         scale.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k: no formula
     scale.set_ylim(0)
     scale.set_ylabel("%")
@@ -164,31 +156,6 @@ def bars(rows: Sequence[str], panels: dict[str, list[Bars]]) -> Figure:
         axis.grid(axis="y", visible=False)
     _name_rows(axes[0][0], rows)
     _legend(figure, axes)
-    return figure
-
-
-def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
-    """The best head of each layer for each relation: `scores` (relations, layers), percent."""
-    layers = scores.shape[1]
-    figure = _sized_figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
-    axis = figure.subplots()
-    image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto")
-    readable = figure.get_figwidth() - 1.8 > 0.13 * layers
-    for (row, layer), score in np.ndenumerate(scores) if readable else ():
-        best = score > 0 and layer == scores[row].argmax()
-        look: dict[str, Any] = {
-            "fontsize": 7.5,
-            "weight": "bold" if best else "normal",
-            "ha": "center",
-        }
-        colour = ON_DARK if score < 60 else ON_BRIGHT
-        axis.text(layer, row, f"{score:.0f}", color=colour, va="center", in_layout=False, **look)
-    axis.set_xticks(range(layers))
-    axis.set_yticks(range(len(relations)), relations)
-    axis.grid(visible=False)
-    axis.set_xlabel("layer")
-    bar = figure.colorbar(image, ax=axis, fraction=0.04, aspect=35)
-    bar.set_label("top-1 UAS of its best head, %")
     return figure
 
 
@@ -355,23 +322,6 @@ def for_page(svg: str, prefix: str) -> str:
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # nothing refers to groups
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
-
-
-def share_styles(page: str) -> str:
-    """Style the figures of a page by its style sheet: few styles occur thousands of times."""
-    names: dict[str, str] = {}
-
-    def named(style: re.Match[str]) -> str:
-        return f' class="{names.setdefault(style[1], f"f{len(names)}")}"'
-
-    page = re.sub(
-        r"<svg.*?</svg>",
-        lambda svg: re.sub(r' style="([^"]*)"', named, svg[0]),
-        page,
-        flags=re.DOTALL,
-    )
-    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
-    return page.replace("</style>", rules + "</style>", 1)
 
 
 def _sized_figure(width: float, height: float) -> Figure:

@@ -12,56 +12,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.protocol import (
     BEST_BASELINE,
-    CONTROL_TASK,
     HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
-    RANDOM_WEIGHTS,
-    REDRAWN_DEPENDENTS,
-    SHUFFLED_ATTENTION,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import Beyond, Stratum
+from probing.evidence.beyond import Beyond
 from probing.evidence.compared import Emergence, emergence
-from probing.evidence.protocols import SAME_RELATIONS, TABLE_MEASURES, ChosenHits, compare_means
+from probing.evidence.protocols import (
+    ChosenHits,
+    cached_estimates,
+    compare_means,
+)
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.evidence.submission import Submission, for_boards
 from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
-from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, at_step
-from probing.report import figures
 from probing.report.words import RULE, K, distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
-from probing.stats.cache import cached
 from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
 
-MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
-"""The means that are shown side by side."""
-
-_STYLES: dict[str | None, Any] = {
-    None: "-",
-    RANDOM_WEIGHTS: "--",
-    SHUFFLED_ATTENTION: ":",
-    REDRAWN_DEPENDENTS: "-.",
-    CONTROL_TASK: (0, (1, 3)),
-}
-"""The line styles of models and controls in figures."""
-
 
 class Score(NamedTuple):
-    """A row of the frame, without what it is about; of the paper's rows, only the value is
-    known."""
+    """A row of the frame, without what it is about."""
 
     value: float
     low: float = np.nan
@@ -99,9 +82,8 @@ class Subject:
 
     `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the
     functions of the report; `functions`: how many it was probed on. `entry`: None if no board takes
-    it, or it was not asked for. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers,
-    heads). `errors`: None if they were not analysed. `strata`: what it finds by distance and
-    length.
+    it, or it was not asked for.
+    `errors`: None if they were not analysed.
     """
 
     name: str
@@ -109,10 +91,8 @@ class Subject:
     chosen_on: Path
     result: CommonResult
     entry: Submission | None
-    heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
-    strata: list[Stratum]
 
     @cached_property
     def settings(self) -> Settings:
@@ -124,16 +104,8 @@ class Subject:
 
     @property
     def kind(self) -> str:
-        """With its differences from a full run in float32, in words."""
-        settings = self.settings
-        words = ["model" if self.is_model else "control"]
-        words += [settings.dtype] if settings.dtype != "float32" else []
-        words += [f"partial: {extent(settings.limit)}"] if settings.limit is not None else []
-        return "; ".join(words)
+        return "model" if self.is_model else "control"
 
-
-PAPER = " (paper)"
-"""The end of names of whom the paper has means."""
 
 Key = tuple[str, str, str, int, str, str]
 """Of a score: who has it, protocol, rule, k, group, and whom it is against."""
@@ -145,7 +117,7 @@ class Findings:
 
     `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems
     that need no model. `rules`: those that differ, only the first if every dependent is one token.
-    `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at TABLE_MEASURES.
+    `pairs`: (index of one model, of the other) -> the difference of their held-out means.
     `beyond`: number of avoided offsets -> what the first model finds of hard edges. `trainings`:
     models of which several checkpoints were probed; their last ones are the subjects.
     """
@@ -155,7 +127,7 @@ class Findings:
     subjects: list[Subject]
     scores: dict[Key, Score]
     rules: tuple[str, ...] = RULES
-    pairs: dict[tuple[int, int], dict[str, Estimate]] = field(default_factory=dict)
+    pairs: dict[tuple[int, int], Estimate] = field(default_factory=dict)
     beyond: dict[int, Beyond | None] = field(default_factory=dict)
     trainings: list[Emergence] = field(default_factory=list)
 
@@ -165,20 +137,13 @@ class Findings:
         self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN
     ) -> Score | None:
         """Of a subject, or a system without a model; None if it has none."""
-        return self._of(protocol, name, rule, int(k), group, "")
+        return self.scores.get((name, protocol, rule, int(k), group, ""))
 
     def difference(
         self, name: str, protocol: str, rule: str = RULE, k: str = K, group: str = MEAN
     ) -> Score | None:
         """Of a subject to the best baseline."""
-        return self._of(protocol, name, rule, int(k), group, BEST_BASELINE)
-
-    def _of(self, protocol: str, name: str, *rest: Any) -> Score | None:
-        known = self.scores.get((name, protocol, *rest))
-        # no relation is lacking there
-        if known is None and protocol == SAME_RELATIONS and name not in self.paper:
-            return self.scores.get((name, PUBLISHED, *rest))
-        return known
+        return self.scores.get((name, protocol, rule, int(k), group, BEST_BASELINE))
 
     @cached_property
     def _groups(self) -> dict[tuple[str, str], dict[str, Score]]:
@@ -193,12 +158,13 @@ class Findings:
         """Relation -> the score with one guess of a subject or system."""
         return self._groups.get((name, protocol), {})
 
-    def size(self, mean: str) -> tuple[int, int]:
-        """The number of relations in one of MEANS, and of their edges."""
-        protocol = PUBLISHED if mean == PUBLISHED else HELD_OUT
-        relations = self.relations(self.subjects[0].name, protocol)
-        edges = [score.items for name, score in relations.items() if name not in NOT_IN_MEAN]
-        return len(edges), sum(edges)
+    def in_mean(self, name: str, protocol: str, least: int = 0) -> dict[str, int]:
+        """The relations of a mean, with their edges: those of at least so many."""
+        return {
+            relation: score.items
+            for relation, score in self.relations(name, protocol).items()
+            if relation not in NOT_IN_MEAN and score.items >= least
+        }
 
     # ------------------------------------------------------------------------------------------------------ settings
 
@@ -241,33 +207,12 @@ class Findings:
         baselines = dict.fromkeys(kinds_of(self.config), "baseline")
         return {subject.name: subject.kind for subject in self.subjects} | controls | baselines
 
-    @cached_property
-    def paper(self) -> list[str]:
-        """Whose means the paper has for such a run, under names of their own."""
-        names = dict.fromkeys(name for name, *_ in self.scores if name.endswith(PAPER))
-        return list(names)
-
-    def functions_of(self, name: str) -> int | None:
-        """The functions that someone was scored on."""
-        return paper.functions(self.config) if name in self.paper else self.functions
-
-    def size_of(self, name: str, mean: str) -> tuple[int | None, int | None]:
-        """The number of relations in one of MEANS of someone, and of their edges."""
-        if name not in self.paper:
-            return self.size(mean)
-        edges = [
-            edges
-            for relation, edges in paper.edges(self.config).items()
-            if relation not in NOT_IN_MEAN
-        ]
-        return (len(edges), sum(edges)) if edges and mean == PUBLISHED else (None, None)
-
     def title_of(self, name: str) -> str:
         """The name of a subject or system, in words."""
         if name == RANDOM_HEAD:
             return "random attention, a head on average"
         drawn = self.score(name, PUBLISHED) if name == RANDOM_BEST else None
-        return f"{name}, {drawn.chosen}" if drawn else name.removesuffix(PAPER)
+        return f"{name}, {drawn.chosen}" if drawn else name
 
     @property
     def best_model(self) -> Subject:
@@ -279,38 +224,6 @@ class Findings:
         """The means by which models are ordered, the held-out one first."""
         means = [self.score(model.name, protocol) for protocol in PROTOCOLS]
         return [-1.0 if score is None else score.value for score in means]
-
-    @property
-    def drawn(self) -> list[Subject]:
-        """The models in figures of several: all, or as many of the best as there are colours."""
-        best = sorted(self.models, key=self._standing, reverse=True)[: len(figures.COLOURS)]
-        names = {model.name for model in best}
-        return [model for model in self.models if model.name in names]
-
-    @property
-    def drawn_in_words(self) -> str:
-        """A sentence on the models that figures leave out, if they do."""
-        models, some = len(self.models), len(self.drawn)
-        if models == some:
-            return ""
-        return f"Of {models} models, the {some} with the highest mean are shown (top-1, held-out). "
-
-    @property
-    def styled(self) -> list[tuple[Subject, str, Any]]:
-        """The subjects that figures draw, with their colour and line style: a control has the
-        colour of its model."""
-        models = list(zip(self.drawn, figures.COLOURS))
-        colours = {model.settings.model: colour for model, colour in reversed(models)}
-        left_out = {model.settings.model for model in self.models} - colours.keys()
-        controls = [
-            (subject, colours.get(subject.settings.model, figures.FAINT))
-            for subject in self.subjects
-            if not subject.is_model and subject.settings.model not in left_out
-        ]
-        return [
-            (subject, colour, _STYLES[subject.settings.control])
-            for subject, colour in models + controls
-        ]
 
 
 def read_findings(paths: Sequence[Path], data: Any = None, entries: bool = False) -> list[Findings]:
@@ -355,8 +268,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any, entries: bool
         title=title,
         name=name,
         subjects=[subject for subject, _ in subjects],
-        scores=_frame_rows([subject.name for subject, _ in subjects], ordered)
-        | _paper_means(subjects[0][0].settings),
+        scores=_frame_rows([subject.name for subject, _ in subjects], ordered),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=_pair_differences(
             {number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}
@@ -383,35 +295,14 @@ def _frame_rows(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> di
     return known
 
 
-def _paper_means(settings: Settings) -> dict[Key, Score]:
-    """The paper's means, if it has any of such a run."""
-    if settings.direction != language_of(settings.config).direction or settings.split != "test":
-        return {}
-    return {
-        (f"{name}{PAPER}", PUBLISHED, rule, int(k), MEAN, ""): Score(value)
-        for rule in RULES
-        for name, by_k in paper.scores(settings.config, rule).items()
-        for k, value in by_k.items()
-    }
-
-
 def _pair_differences(
     models: Mapping[int, gather.Evidence],
-) -> dict[tuple[int, int], dict[str, Estimate]]:
-    """Of each two models, by their places among the subjects, the differences of MEANS at
-    TABLE_MEASURES."""
-    hits = {
-        number: {
-            mean: chosen.at(TABLE_MEASURES)
-            for mean, chosen in scores.side_by_side(model.hits).items()
-        }
-        for number, model in models.items()
-    }
+) -> dict[tuple[int, int], Estimate]:
+    """Of each two models, by their places among the subjects, the difference of the held-out
+    means with one guess."""
+    hits = {number: model.hits[HELD_OUT].at([(RULE, int(K))]) for number, model in models.items()}
     return {
-        (model, other): {
-            mean: _cached_difference(hits[model][mean], hits[other][mean]) for mean in hits[model]
-        }
-        for model, other in combinations(hits, 2)
+        pair: _cached_difference(*map(hits.__getitem__, pair)) for pair in combinations(hits, 2)
     }
 
 
@@ -439,10 +330,8 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed, entries: b
             test.run.layers_note,
         ),
         entry=for_boards(model.submission) if entries else None,
-        heads=_head_counts(test.ledger),
         functions=whole.test.functions,
         errors=errors,
-        strata=model.strata,
     )
 
 
@@ -481,32 +370,17 @@ def _distinct_names(probed: Sequence[ProbeResult]) -> list[str]:
         for model in probed
     ]
     return [
-        f"{name} (model)" if name in scores.WITHOUT_MODEL or name.endswith(PAPER) else name
+        f"{name} (model)" if name in scores.WITHOUT_MODEL else name
         for name in distinct(names, settings, DISTINGUISHING)
     ]
-
-
-def _head_counts(ledger: RankLedger) -> dict[str, np.ndarray]:
-    known = {name: np.zeros(ledger.ranks.shape[2:], np.int64) for name in ledger.relations}
-    for part, ranks in ledger.parts():
-        for number, name in enumerate(ledger.relations):
-            known[name] += (ranks[0, ledger.relation[part] == number] == 0).sum(axis=0)
-    edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
-    return {
-        name: 100 * known[name] / count
-        for name, count in sorted(zip(ledger.relations, edges.tolist()))
-        if count
-    }
 
 
 def _cached_difference(first: ChosenHits, second: ChosenHits) -> Estimate:
     """The difference of two means, from the cache if it was computed before: of many models, there
     are many pairs."""
+    made_of = chain(first.hits.content(), second.hits.content())
 
-    def compute() -> dict[str, np.ndarray]:
-        difference = compare_means(first, second)
-        return {"difference": np.array(difference[:4]), "n": np.array(float(difference.n))}
+    def compute() -> dict[str, Estimate]:
+        return {"pair": compare_means(first, second)}
 
-    known = cached("pair of models", chain(first.hits.content(), second.hits.content()), compute)
-    value, low, high, p = known["difference"]
-    return Estimate(value, low, high, p, int(known["n"]))
+    return cached_estimates("pair of models", made_of, compute)["pair"].at(0)

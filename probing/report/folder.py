@@ -22,13 +22,11 @@ from probing.report.document import (
     Section,
     Table,
     in_html,
-    in_latex,
     in_markdown,
-    latex_escaped,
     markdown_escaped,
     prose,
 )
-from probing.report.figures import as_file, for_page, share_styles
+from probing.report.figures import as_file, for_page
 from probing.report.pages import environment, fill, text_environment
 
 FIGURE_FORMATS = {"latex": "pdf", "png": "png"}
@@ -45,9 +43,6 @@ _OURS = {
 }
 """The folders of a report, and the files in them."""
 
-_LATEX_FILES = ("report.tex", "report.pdf", "report.aux", "report.log")
-"""The document, and what LaTeX makes of it."""
-
 
 @dataclass(frozen=True)
 class Report:
@@ -56,15 +51,15 @@ class Report:
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
     `about`: what else is in its folder; `markdown`: the name of the Markdown file; `files`: path ->
     content of further files; `models`: file name -> title and sections of the page of each model,
-    if they have any; `format`: "latex" adds `report.tex`, each table as LaTeX and each figure as
-    PDF, "png" each figure as PNG.
+    if they have any; `format`: "latex" adds each table as LaTeX and each figure as PDF, "png"
+    each figure as PNG.
     """
 
     command: str
     source: str
     title: str
     sections: Sequence[Section]
-    about: str = "The folder of this page has every table as CSV, every figure as SVG, and the report as Markdown."
+    about: str = ""
     markdown: str = "report.md"
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
@@ -103,9 +98,7 @@ def check_ours(output: Path, command: str) -> None:
 
 def _is_part(file: str) -> bool:
     path = Path(file)
-    return file in ("index.html", "report.md", *_LATEX_FILES) or path.suffix in _OURS.get(
-        str(path.parent), ()
-    )
+    return file in ("index.html", "report.md") or path.suffix in _OURS.get(str(path.parent), ())
 
 
 def _marker(command: str) -> str:
@@ -133,13 +126,13 @@ def write(report: Report, folder: Path) -> None:
     for part in [part for section in sections for part in section.all_parts()]:
         if isinstance(part, Table) and part.within is None:
             files[part.file] = part.to_csv()
+            if report.format == "latex":
+                files[f"tables/{part.name}.tex"] = part.to_latex()
         elif isinstance(part, Figure):
             files[f"figures/{part.name}.svg"] = part.svg
             if report.format in FIGURE_FORMATS:
                 image = FIGURE_FORMATS[report.format]
                 files[f"figures/{part.name}.{image}"] = as_file(part.draw, image)
-    if report.format == "latex":
-        files |= _in_latex(report, sections)
     heading = f"# {report.title}\n\n{_marker(report.command)}"
     files[report.markdown] = f"{heading}\n\n{markdown(report.sections)}"
     files |= {
@@ -153,15 +146,6 @@ def write(report: Report, folder: Path) -> None:
         )
 
 
-def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:
-    files: dict[str, str | bytes] = {}
-    for part in [part for section in sections for part in section.all_parts(drawn=False)]:
-        if isinstance(part, Table):
-            files[f"tables/{part.name}.tex"] = _macros("tex").table(part)
-    document = _macros("tex").document(_marker(report.command), report.title, sections)
-    return {**files, "report.tex": document}
-
-
 def markdown(sections: Sequence[Section]) -> str:
     """Sections as Markdown."""
     template = _macros("md")
@@ -170,7 +154,7 @@ def markdown(sections: Sequence[Section]) -> str:
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
-    return share_styles(fill(_template("html"), report=report, root=root))
+    return fill(_template("html"), report=report, root=root)
 
 
 def _macros(form: str) -> Any:
@@ -180,26 +164,18 @@ def _macros(form: str) -> Any:
 
 @cache
 def _template(form: str) -> jinja2.Template:
-    """The template of a format: html, md or tex."""
+    """The template of a format: html or md."""
     templates = environment() if form == "html" else text_environment()
     templates.globals["for_page"] = for_page
     templates.filters |= {
         "by_kind": _neighbours_by_kind,
         "md": markdown_escaped,
-        "tex": latex_escaped,
         "prose_html": lambda text: Markup(prose(text, escape, Markup("<code>{}</code>").format)),
         "prose_md": lambda text: prose(text, markdown_escaped, "`{}`".format),
-        "prose_tex": lambda text: prose(text, latex_escaped, _code_in_latex),
         "cells_html": lambda row, kinds: Markup("".join(map(in_html, row, kinds))),
         "cells_md": lambda row, kinds: map(in_markdown, row, kinds),
-        "cells_tex": lambda row, kinds: map(in_latex, row, kinds),
     }
     return templates.get_template(f"report.{form}.jinja")
-
-
-def _code_in_latex(text: str) -> str:
-    """Names of files may break behind a point."""
-    return rf"\texttt{{{latex_escaped(text)}}}".replace(".", r".\allowbreak{}")
 
 
 def _neighbours_by_kind(parts: Iterable[Part]) -> list[tuple[str, list[Part]]]:

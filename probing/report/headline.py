@@ -12,14 +12,13 @@ import numpy as np
 
 from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.evidence.protocols import TABLE_MEASURES
 from probing.report import figures, means, specs
-from probing.report.document import Figure, Section, Table
+from probing.report.document import Figure, Section, Table, verdict
 from probing.report.figures import COLOURS, FAINT, INK, Points
 from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.scored import HARD, ScoredRow
-from probing.report.words import DIRECTIONS, RULE, K, number_of
+from probing.report.words import DIRECTIONS, number_of
 from probing.stats.cache import caching
 from probing.stats.intervals import family
 
@@ -31,22 +30,20 @@ NAMED = 3
 MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
 
-NO_BITS: Mapping[Any, Any] = MappingProxyType({})
-
 
 def section(
-    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = NO_BITS
+    all_findings: Sequence[Findings], bits: Mapping[Any, Any] = MappingProxyType({})
 ) -> Section:
-    """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
+    """The answer. `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
     parts: list[str | Table | Figure] = []
     if one_training(known):
         parts = [means.course_sentence(known)]
         for findings in known:
             parts += means.course(findings, 1, findings.trainings[0])
-        parts.append(models(known, links, bits))
+        parts.append(models(known, bits))
     elif known:
-        parts = [sentence(known), models(known, links, bits), _table_figure(known)]
+        parts = [sentence(known), models(known, bits), _table_figure(known)]
     elif all_findings:
         parts = ["The results contain controls only, and no model."]
     return Section("finding", HEADLINE_TITLE, parts)
@@ -65,16 +62,8 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
 def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
     """The answer to results in files, as text and tables."""
     with caching():
-        parts = section(read_findings(files, data), {}).parts
+        parts = section(read_findings(files, data)).parts
     return [part for part in parts if not isinstance(part, Figure)]
-
-
-def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
-    """The rows of one model. `file`: the name of its table."""
-    table = models(all_findings, {})
-    column = [column.name for column in table.columns].index("model")
-    rows = [row for row in table.rows if row[column] == name]
-    return Table(file, name, table.columns, rows, table.notes, within="tables/models.csv")
 
 
 def sentence(all_findings: Sequence[Findings]) -> str:
@@ -83,7 +72,7 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     alike = [findings for findings in all_findings if findings.settings.direction == direction]
     if len(alike) <= NAMED:
         return "; ".join([_clause_on_config(alike[0]), *map(_further, alike[1:])]) + "."
-    verdicts = [_best_in_words(findings).verdict for findings in alike]
+    verdicts = [verdict(_best_in_words(findings).difference) for findings in alike]
     more, less = verdicts.count("higher"), verdicts.count("lower")
     same = len(alike) - more - less
     configs = len(alike)
@@ -94,9 +83,7 @@ def _best_in_words(findings: Findings) -> ScoredRow:
     return ScoredRow(findings, findings.best_model.name)
 
 
-def models(
-    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, Any] = NO_BITS
-) -> Table:
+def models(all_findings: Sequence[Findings], bits: Mapping[Any, Any]) -> Table:
     """The models of each config, best first, on all edges and beyond offsets.
 
     `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and
@@ -104,15 +91,8 @@ def models(
     """
     rows = []
     for model in _models_shown(all_findings):
-        linked = [model.name, links[model.name]] if links else model.name
-        rows.append(
-            {
-                "model": model,
-                "hard": model.get(HARD),
-                "linked": linked,
-                "bits": bits.get(same_run(model.settings)),
-            }
-        )
+        of_run = bits.get(same_run(model.settings))
+        rows.append({"model": model, "hard": model.get(HARD), "bits": of_run})
     several = len({findings.settings.direction for findings in all_findings}) > 1
     return specs.table(
         "models",
@@ -161,8 +141,7 @@ def _significantly_better(findings: Findings) -> str:
     """Whether the model with the highest score is significantly better than the next."""
     ranked = _best_first(findings)
     first, second = sorted(findings.subjects.index(model) for model in ranked[:2])
-    cell = TABLE_MEASURES.index((RULE, int(K)))
-    differences = family([comparison[HELD_OUT].at(cell) for comparison in findings.pairs.values()])
+    differences = family([*findings.pairs.values()])
     if differences[list(findings.pairs).index((first, second))].significant:
         return "the best"
     return f"not significantly better than {ranked[1].name}, the next"
@@ -181,7 +160,7 @@ _THAN = {"higher": "more than", "lower": "less than"}
 
 
 def _than(row: ScoredRow, whose: str = "the") -> str:
-    than = _THAN.get(row.verdict, "not significantly different from")
+    than = _THAN.get(verdict(row.difference), "not significantly different from")
     (baseline,) = _values([row.best_baseline])
     return f"{than} {whose} {np.nan if baseline is None else baseline:.1f} %"
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import CONTROL_TASK
 from probing.instruments.information.hits import FINDERS
 from probing.instruments.information.hits import hits as information_hits
 from probing.instruments.information.result import (
@@ -35,7 +34,7 @@ from probing.instruments.likelihood.result import (
 )
 from probing.report import specs
 from probing.report.document import Part, Section, Table
-from probing.report.words import file_names, left_out, method, starred
+from probing.report.words import file_names, method, skipped, starred
 from probing.runs.settings import Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -152,44 +151,12 @@ def together(informed: Sequence[InformedModel]) -> Table:
             "model": model.result.title,
             "mean": model.result.mean,
             "informed": model,
-            "of_states": _of_states(model, informed),
-            "selectivity": _selectivity(model.result, informed),
             **model.found,
         }
         for model in informed
         if model.result.mean is not None
     ]
     return specs.table("information-models", rows)
-
-
-def _of_states(model: InformedModel, informed: Sequence[InformedModel]) -> float | None:
-    """Percent of the bits that states add which attention adds; None without a run on them, or
-    where they add none."""
-    settings = model.result.settings
-    with_states = settings.model_copy(update={"states": True})
-    for other in informed:
-        if other.result.settings == with_states != settings and other.result.mean:
-            adds = other.adds_mean
-            return 100 * model.adds_mean.value / adds.value if adds.low > 0 else None
-    return None
-
-
-def _selectivity(result: InformationResult, informed: Sequence[InformedModel]) -> float | None:
-    """By how many points all heads find more of the real edges than of the control task; None
-    without a run on that."""
-    same = {"control": CONTROL_TASK, "learned_on": "", "labels": "", "seed": None}
-    wanted = result.settings.model_copy(update=same)
-    for other in informed:
-        task = other.result
-        settings = task.settings.model_copy(update={**same, "control": task.settings.control})
-        if result.settings.control is None and settings == wanted:
-            differences = [
-                scores.attention.uas - task.relations[name].attention.uas
-                for name, scores in result.relations.items()
-                if scores.in_mean and name in task.relations
-            ]
-            return float(np.mean(differences)) if differences else None
-    return None
 
 
 def table(model: InformedModel) -> Table:
@@ -234,14 +201,9 @@ def table(model: InformedModel) -> Table:
 
 def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
-    without = left_out(result.left_out, result.skips)
-    below = [f"left out: {without}"] if without else []
+    below = skipped(edges=result.left_out, functions=result.skips)
     model = InformedModel("information", result)
     return [table(model), result.signature, *result.run.layers_note, *below]
-
-
-def _skipped_things(result: PreferenceResult | SurprisalResult, things: str) -> list[str]:
-    return [f"skipped: {count:,} {things} ({reason})" for reason, count in result.skips.items()]
 
 
 def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
@@ -295,7 +257,7 @@ def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
     tables = _preference_tables(result, of_pairs(result), "preference")
-    return [*tables, result.signature, *_skipped_things(result, "pairs")]
+    return [*tables, result.signature, *skipped(pairs=result.skips)]
 
 
 def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[dict[str, Any]]:
@@ -369,7 +331,7 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     bins = _surprisals(measured["distances"], result.distances[CLOSING], by="distance ")
     bins += _surprisals(measured["depths"], result.depths[CLOSING], by="depth ")
     parts.append(specs.table("surprisal-bins", bins, f"{name}-bins", result=result))
-    return [*parts, result.signature, *_skipped_things(result, "functions")]
+    return [*parts, result.signature, *skipped(functions=result.skips)]
 
 
 def _surprisals(

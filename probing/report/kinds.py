@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 
 class Kind(NamedTuple):
     """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its
-    CSS class; `least_first`: whether a click sorts the smallest number first; `printed`: how many
-    columns it takes in a terminal: the value, its interval, and p."""
+    CSS class; `least_first`: whether a click sorts the smallest number first."""
 
     show: Callable[[Any], str]
     parts: tuple[str, ...] = ("",)
     look: str = "n"
     least_first: bool = False
-    printed: int = 1
 
     @property
     def numeric(self) -> bool:
@@ -40,12 +38,12 @@ PERCENT = Kind("{:.1f}".format)
 SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
 CHOSEN = Kind("{:.1f}".format, ("", ", which"))
 POINTS = Kind(_signed)  # a difference without an interval
-DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"), printed=3)
+DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
 SIMILARITY = Kind("{:.3f}".format)
 ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits
 SIGNED = Kind(partial(_signed, digits=3))
-EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"), printed=3)
-COST = Kind(SIGNED.show, SCORE.parts, printed=2)
+EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
+COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
 RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range

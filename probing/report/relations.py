@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
-
-from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, kinds_of
@@ -22,12 +19,11 @@ from probing.instruments.attention.errors import (
     ErrorExample,
     RelationErrors,
 )
-from probing.report import figures, specs
-from probing.report.document import Section, Table
+from probing.report import specs
+from probing.report.document import Table
 from probing.report.findings import Findings, Subject
 from probing.report.scored import ScoredRow
 from probing.report.words import RULE
-from probing.stats.intervals import FEW_CLUSTERS
 
 
 def table(findings: Findings, model: Subject) -> Table:
@@ -48,7 +44,6 @@ def table(findings: Findings, model: Subject) -> Table:
         units=findings.language.units,
         protocols=PUBLISHED_FIRST,
         kinds=[kind for kind in KINDS if kind in kinds_of(findings.config)],
-        paper=findings.paper and paper.relation_scores(findings.config, RULE),
         tests=" or ".join(map(str, sorted(tested - {0}))),
     )
 
@@ -63,33 +58,6 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
         return gained is None, -gained.value if gained else 0, row.group
 
     return sorted(scored, key=order)
-
-
-def layers(findings: Findings, model: Subject) -> Section:
-    """The scores of the best heads of each layer."""
-    published = findings.relations(model.name, PUBLISHED)
-    names = [name for name in model.heads if not published[name].few_functions]
-    key, title = findings.file("layers", model), f"Relations by layer in {model.name}"
-    if len(names) < 2:
-        least = f"in at least {FEW_CLUSTERS} {findings.language.units}"
-        return Section(key, title, [f"Too few functions: fewer than two relations are {least}."])
-
-    def order(name: str) -> tuple[bool, int, float, str]:
-        scores = model.heads[name]
-        return not scores.any(), int(scores.argmax()), -scores.max(), name  # none found: last
-
-    names.sort(key=order)
-    scores = np.stack([model.heads[name].max(axis=1) for name in names])
-    rows = [[name, *row.tolist()] for name, row in zip(names, scores)]
-    numbers = specs.table("layers", rows, key, model=model.name, layers=range(scores.shape[1]))
-    heat = specs.figure(
-        "layers",
-        key,
-        lambda: figures.by_layer(names, scores),
-        model=model.name,
-        findings=findings,
-    )
-    return Section(key, title, [heat], drawn=[numbers])
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
@@ -157,8 +125,7 @@ def _occurring(analysis: ErrorAnalysis, rules: Sequence[str]) -> list[str]:
 def _error_shares(
     analysis: ErrorAnalysis, rules: Sequence[str], name: str, title: str, notes: str
 ) -> Table:
-    """The share of each class and place among the errors of each relation; a narrow terminal drops
-    rare classes first, then the places."""
+    """The share of each class and place among the errors of each relation."""
     occurring, several = _occurring(analysis, rules), len(rules) > 1
     rows: list[list[Any]] = []
     for rule in rules:
@@ -171,10 +138,6 @@ def _error_shares(
             for count in analysis.places(rule, relation).values():
                 row.append(_percent(count, entry.errors))
             rows.append(row)
-    counts = analysis.classes(rules[0])
-    rarest_first = sorted(occurring, key=lambda kind: counts[kind])
-    spares = {(kind,): (rank,) for rank, kind in enumerate(rarest_first, 1)}
-    spares |= {(where,): (1 + len(occurring),) for where in PLACES}
     return specs.table(
         "errors",
         rows,
@@ -185,7 +148,6 @@ def _error_shares(
         filters=int(several),
         classes=occurring,
         places=PLACES,
-        spares=spares,
     )
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from probing.evidence.gather import PUBLISHED_FIRST, by_instrument, of_file
+from probing.evidence.gather import by_instrument, of_file
 from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
@@ -29,14 +28,14 @@ from probing.report import (
     specs,
     syntaxeval,
 )
-from probing.report.document import OVER_REPOSITORIES, Part, Section
-from probing.report.findings import Findings, Subject, read_findings
-from probing.report.folder import FIGURE_FORMATS, Report, check_ours, model_pages, save
+from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
+from probing.report.findings import Findings, read_findings
+from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
 from probing.report.information import InformedModel, read_informed, read_preferred
 from probing.report.results import parts
 from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import MaskedModels, read_groups
-from probing.report.words import listed, method
+from probing.report.words import method
 from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.runs.repositories import clustered_by
@@ -51,9 +50,7 @@ FORMATS = ("html", *FIGURE_FORMATS)
 _WITH_SECTIONS = {MASKING, SILENCING, INFORMATION, PREFERENCE}
 """Of other instruments than attention, a section of a report has the tables that commands print."""
 
-REPORT_TITLE = "What attention heads know about the syntax of code"
-MASKING_TITLE = "What masked language models restore of the syntax of code"
-BOTH_TITLE = "What language models know about the syntax of code"
+REPORT_TITLE = "What language models know about the syntax of code"
 
 NO_ENTRIES = (
     "no entries for boards: they take attention and masking of all functions (no --limit or --sample), both splits of "
@@ -76,11 +73,10 @@ def report(
     Returns the path of its page.
 
     `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals
-    and tests are over, function or repository. `format`: "latex" adds `report.tex`, `tables/*.tex`
-    (booktabs) and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
+    and tests are over, function or repository. `format`: "latex" adds `tables/*.tex` (booktabs)
+    and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
     folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and
-    `entries/*.hits.parquet`; with many models also `models/*.html`, a page with the details of
-    each. It is written as a whole or not at all; an existing report is replaced. The same results
+    `entries/*.hits.parquet`. It is written as a whole or not at all; an existing report is replaced. The same results
     give the same bytes.
 
     Raises LedgerError if `results` are not results, or if `output` exists and is not a report;
@@ -114,18 +110,12 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         all_findings = []
         if probed or not any(files.values()):
             all_findings = read_findings(probed, data, entries=True)
-    title = REPORT_TITLE
-    if masked:
-        title = BOTH_TITLE if all_findings else MASKING_TITLE
-    pages = model_pages_of(all_findings)
-    models = of_models(all_findings, pages)
     return Report(
         command=COMMAND,
         source="ledgers",
-        title=title + OVER_REPOSITORIES * over_repositories(),
-        sections=sections(all_findings, masked, silenced, informed, preferred, others, pages, data),
+        title=REPORT_TITLE + OVER_REPOSITORIES * over_repositories(),
+        sections=sections(all_findings, masked, silenced, informed, preferred, others, data),
         files=_entries(all_findings, files[MASKING], data),
-        models={page: (name, models[name]) for name, page in pages.items()},
     )
 
 
@@ -141,51 +131,29 @@ def _entries(
 # ---------------------------------------------------------------------------------------------------------- sections
 
 MODELS_ON_A_PAGE = 5
-"""The most models whose details are on the page itself: with more, each has a page of its own."""
+"""The most models of a config whose tables are on the page: with more, they are files only."""
 
 
-def model_pages_of(all_findings: Sequence[Findings]) -> dict[str, str]:
-    """Name of a model -> the path of its page; empty if the details of all models are on one
-    page."""
-    if all(len(findings.models) <= MODELS_ON_A_PAGE for findings in all_findings):
-        return {}
-    return model_pages({model.name for findings in all_findings for model in findings.models})
+def _of_models(findings: Findings, key: str, title: str, parts: Sequence[Part]) -> Section:
+    """A section with tables of each model, or with the way to their files."""
+    section = Section(f"{findings.name}-{key}", title, parts)
+    if len(findings.models) > MODELS_ON_A_PAGE:
+        section.drawn = [part for part in parts if isinstance(part, Table)]
+        section.parts = [
+            f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
+        ]
+    return section
 
 
-def of_models(
-    all_findings: Sequence[Findings], names: Mapping[str, str]
-) -> dict[str, list[Section]]:
-    """Name of a model -> the sections of its page: its results on each config, and by language.
-    `names`: as of `pages`."""
-    pages: dict[str, list[Section]] = {}
-    for name, page in names.items():
-        answer = headline.of_model(all_findings, name, f"models-{Path(page).stem}")
-        pages[name] = [Section("finding", headline.HEADLINE_TITLE, [answer])]
-        for findings in all_findings:
-            if model := findings.subject.get(name):
-                pages[name].append(_model(findings, model))
-    return pages
-
-
-def _model(findings: Findings, model: Subject) -> Section:
-    sections = [
-        _relations_section(findings, [model]),
-        relations.layers(findings, model),
-        _errors(findings, [model]),
-    ]
-    return Section(findings.name, findings.title, [], fold(sections))
-
-
-def _relations_section(findings: Findings, models: Sequence[Subject]) -> Section:
+def _relation_tables(findings: Findings) -> list[Part]:
     parts: list[Part] = []
-    for model in models:
+    for model in findings.models:
         parts += [relations.table(findings, model), *beyond.relations(findings, model)]
-    return Section(f"{findings.name}-relations", "Relation by relation", parts)
+    return parts
 
 
-def _errors(findings: Findings, models: Sequence[Subject]) -> Section:
-    parts = [part for model in models for part in relations.error_tables(findings, model)]
-    return Section(f"{findings.name}-errors", "What heads find where they are wrong", parts)
+def _error_tables(findings: Findings) -> list[Part]:
+    return [part for model in findings.models for part in relations.error_tables(findings, model)]
 
 
 def sections(
@@ -195,19 +163,13 @@ def sections(
     informed: Sequence[InformedModel] = (),
     preferred: Sequence[PreferenceResult] = (),
     others: Sequence[Any] = (),
-    links: Mapping[str, str] = MappingProxyType({}),
     data: Any = None,
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable
     information, on minimal pairs, or on several of these. It opens with what was found. `others`:
-    results of other instruments. `links`: name of a model -> the link to its page, which has its
-    details. `data`: as of `report`."""
-    first = headline.section(all_findings, links, information.bits(informed))
-    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
-    for section in first.sections:
-        section.folded = bool(all_findings)  # the first screen has one answer
+    results of other instruments. `data`: as of `report`."""
     rest = [
-        *(_attention_sections(all_findings, links, data) if all_findings else []),
+        *(_attention_sections(all_findings, data) if all_findings else []),
         *syntaxeval.sections(masked),
         *silencing.sections(silenced),
         *information.sections(informed),
@@ -215,14 +177,10 @@ def sections(
         *(Section(result.settings.name, result.title, parts(result)) for result in others),
     ]
     fold(rest)
-    if not all_findings:  # the first of the others is the answer, in full
-        with_tables = (section for section in rest if not _only_texts(section))
-        next(with_tables).folded = False
-    return [first, *rest]
-
-
-def _only_texts(section: Section) -> bool:
-    return all(isinstance(part, str) for part in section.all_parts())
+    if all_findings:
+        return [headline.section(all_findings, information.bits(informed)), *rest]
+    rest[0].folded = False  # it is the answer, in full
+    return rest
 
 
 def fold(sections: list[Section]) -> list[Section]:
@@ -234,53 +192,27 @@ def fold(sections: list[Section]) -> list[Section]:
     return sections
 
 
-def _attention_sections(
-    all_findings: Sequence[Findings], links: Mapping[str, str], data: Any
-) -> list[Section]:
-    of_models = not links
+def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Section]:
     return [
-        Section(
-            "curves",
-            "Curves over k",
-            [means.curves(findings) for findings in all_findings],
-            drawn=[means.curve_points(findings) for findings in all_findings],
-        ),
         beyond.section(all_findings),
         *edited.edits(all_findings, edited.read_edited(all_findings, data)),
-        *means.emergence(all_findings, headline.one_training(all_findings)),
+        *([] if headline.one_training(all_findings) else means.emergence(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
         Section("method", "How to read this", method("attention")),
-        *(_config_sections(findings, of_models) for findings in all_findings),
+        *map(_config_section, all_findings),
         _provenance_table(all_findings),
     ]
 
 
-def _config_sections(findings: Findings, of_models: bool) -> Section:
-    counts = []
-    for protocol in PUBLISHED_FIRST:
-        number, edges = findings.size(protocol)
-        counts.append(f"{number} are in the {protocol} mean, with {edges:,} edges")
-    about = specs.text(
-        "config",
-        findings=findings,
-        settings=findings.settings,
-        edges=findings.subjects[0].result.edges,
-        counts=listed(counts),
-    )
+def _config_section(findings: Findings) -> Section:
+    edges = findings.subjects[0].result.edges
+    about = specs.text("config", findings=findings, settings=findings.settings, edges=edges)
     sections: list[Section] = []
-    models = findings.models if of_models else []
-    if models:
-        sections.append(_relations_section(findings, models))
-    sections.append(beyond.strata(findings))
-    sections += [relations.layers(findings, model) for model in models]
-    if findings.pairs:
-        pairs = means.pairs(findings)
-        shown = Section(f"{findings.name}-pairs", "Model against model", [pairs])
-        if not of_models:  # of many models there are too many pairs for a page
-            shown.parts, shown.drawn = [f"Every pair of models is in `{pairs.file}`."], [pairs]
-        sections.append(shown)
-    if models:
-        sections.append(_errors(findings, models))
+    if findings.models:
+        tables = _relation_tables(findings)
+        sections.append(_of_models(findings, "relations", "Relation by relation", tables))
+        title, tables = "What heads find where they are wrong", _error_tables(findings)
+        sections.append(_of_models(findings, "errors", title, tables))
     notes = [about]
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))

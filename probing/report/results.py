@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import BEST_BASELINE, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
-from probing.report.document import Table, separated
-from probing.report.kinds import DIFFERENCE, P
-from probing.report.words import DIRECTIONS, RULE, K, interval, skipped, starred
+from probing.report.document import Table
+from probing.report.words import DIRECTIONS, RULE, K, skipped, starred
 from probing.stats.hits import PERCENT_UNIT, Hits
 
 if TYPE_CHECKING:  # each is imported by what makes it
@@ -59,7 +58,13 @@ def attention(result: ProbeResult) -> list[str | Table]:
     table = specs.table("probed", rows, "relations", totals=[total], result=result, units=units)
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
-    return [table, result.signature, *result.run.layers_note, *eager, *skipped(result.skips)]
+    return [
+        table,
+        result.signature,
+        *result.run.layers_note,
+        *eager,
+        *skipped(functions=result.skips),
+    ]
 
 
 def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
@@ -93,7 +98,7 @@ def plain(result: PlainResult) -> list[str | Table]:
     tables = [
         _plain_table(name, f"{result.title}: {name}", hits) for name, hits in result.hits().items()
     ]
-    return [*tables, result.signature, *skipped(result.skips)]
+    return [*tables, result.signature, *skipped(functions=result.skips)]
 
 
 def _plain_table(name: str, title: str, hits: Hits) -> Table:
@@ -135,26 +140,12 @@ def compared(result: ModelsCompared) -> list[str | Table]:
         result=result,
         units=language_of(result.config).units,
     )
-    first, other = result.names
-    bounds = interval(mean.low, mean.high, DIFFERENCE)
-    points = f"{DIFFERENCE.show(mean.value)} points, {bounds}, p = {P.show(mean.p)}"
-    said = f"{first} and {other} do not differ significantly"
-    if separated(mean.p):
-        said = f"{first} finds {'more' if mean.value > 0 else 'less'} than {other}"
-    return [f"{said}, held-out: {points}.", table]
+    return [table]
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:
     """The relations at k = 1 and the means, by both protocols."""
-    unchosen = result.summaries[HELD_OUT]["offset"].unchosen
-    return [
-        _baseline_relations(result),
-        _baseline_means(result),
-        *(
-            f"{name} ({edges} edges) has no held-out score: the validation split has no edges of it"
-            for name, edges in unchosen.items()
-        ),
-    ]
+    return [_baseline_relations(result), _baseline_means(result)]
 
 
 def _baseline_relations(result: BaselineResult) -> Table:
@@ -176,26 +167,16 @@ def _baseline_relations(result: BaselineResult) -> Table:
         [row for *_, row in sorted(rows, key=lambda ranked: ranked[:2])],
         settings=settings,
         units=language_of(settings.config).units,
-        protocols=result.summaries,
         kinds=kinds,
-        spares={(next(iter(result.summaries)), kind): (rank,) for rank, kind in zip((2, 3), kinds)},
     )
 
 
 def _baseline_means(result: BaselineResult) -> Table:
-    """Means by both protocols; if held-out has fewer relations, published ones over these are
-    added."""
-    kinds, counted, means = kinds_of(result.settings.config), {}, []
+    rows = []
     for protocol, summaries in result.summaries.items():
         relations = summaries[BEST_BASELINE].relations.values()
-        counted[protocol] = sum(entry.in_mean for entry in relations)
-        scores = {kind: summaries[kind].scores for kind in kinds}
-        means.append((protocol, counted[protocol], scores))
-    if counted[PUBLISHED] > counted[HELD_OUT]:
-        means.insert(1, (PUBLISHED, counted[HELD_OUT], result.same_relations))
-    rows = []
-    for protocol, number, scores in means:
-        for kind in kinds:
+        number = sum(entry.in_mean for entry in relations)
+        for kind in kinds_of(result.settings.config):
             about = {"baseline": f"{kind}, {protocol}", "relations": number}
-            rows.append({**about, **scores[kind][RULE]})
+            rows.append({**about, **summaries[kind].scores[RULE]})
     return specs.table("baseline-means", rows)

@@ -6,19 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.scores import CHANCE, MEAN, beyond_protocol, easy_protocol
-from probing.report.document import separated, verdict
+from probing.report.document import separated
 from probing.report.figures import Dots, stacked
-from probing.report.findings import MEANS, Findings, Score
+from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
 from probing.runs.settings import Settings
 
@@ -70,11 +65,6 @@ class ScoredRow(NamedTuple):
         return self.findings.difference(self.name, self.protocol, self.rule, self.k, self.group)
 
     @property
-    def verdict(self) -> str:
-        """What the test of the difference says."""
-        return verdict(self.difference)
-
-    @property
     def head(self) -> str | None:
         """The attention head as layer-head; None if it found nothing, so that no head is the
         best."""
@@ -87,14 +77,17 @@ class ScoredRow(NamedTuple):
         return best.chosen if best and self.difference else None
 
     @property
-    def relations(self) -> int | None:
-        """The number of relations in the mean."""
-        return self.findings.size_of(self.name, self.protocol)[0]
+    def in_mean(self) -> dict[str, int]:
+        """The relations in the mean, with their edges: all who are scored have the same."""
+        return self.findings.in_mean(self.findings.subjects[0].name, self.protocol)
 
     @property
-    def edges(self) -> int | None:
-        """The number of their edges."""
-        return self.findings.size_of(self.name, self.protocol)[1]
+    def relations(self) -> int:
+        return len(self.in_mean)
+
+    @property
+    def edges(self) -> int:
+        return sum(self.in_mean.values())
 
     @property
     def marked(self) -> list[str]:
@@ -109,46 +102,20 @@ class ScoredRow(NamedTuple):
         return [name, marks or "few edges" * few]
 
     @property
-    def in_paper(self) -> dict[str, Any] | None:
-        """The paper's scores of CuBERT and of the best offset, with one guess."""
-        known = paper.relation_scores(self.findings.config, self.rule) if self.k == K else {}
-        if self.group not in known:
-            return None
-        scores = known[self.group]
-        return {"cubert": scores.cubert, "offset": [scores.offset_score, str(scores.offset)]}
-
-    @property
     def settings(self) -> Settings:
         return self.findings.subject[self.name].settings
 
     @property
     def kind(self) -> str:
-        return self.findings.kinds.get(self.name, "paper")
+        return self.findings.kinds[self.name]
 
     @property
-    def functions(self) -> int | None:
-        return self.findings.functions_of(self.name)
+    def functions(self) -> int:
+        return self.findings.functions
 
     @property
     def title(self) -> str:
         return self.findings.title_of(self.name)
-
-
-def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
-    """The means to show: both protocols and, if *held-out* lacks relations of a config,
-    SAME_RELATIONS between them."""
-    lacks = any(findings.size(PUBLISHED) != findings.size(HELD_OUT) for findings in all_findings)
-    return MEANS if lacks else PUBLISHED_FIRST
-
-
-def means_in_words(means: Sequence[str]) -> str:
-    """A sentence that says which means compare."""
-    if SAME_RELATIONS not in means:
-        return ""
-    return (
-        f"{SAME_RELATIONS.capitalize()}: the mean over the relations that have edges on validation; it compares with "
-        "the held-out mean. "
-    )
 
 
 def tests_in_words(all_findings: Sequence[Findings]) -> str:
@@ -163,12 +130,6 @@ def with_marks(relation: str, few_functions: bool = False) -> list[str]:
     marks = ["few functions"] if few_functions else []
     marks += ["not in mean"] if relation in NOT_IN_MEAN else []
     return [relation, "; ".join(marks)]
-
-
-def curve(findings: Findings, name: str, mean: str, rule: str) -> np.ndarray:
-    """The scores over k: (3, k), or (1, k) if they have no interval; NaN for missing ones."""
-    bounded = stacked(findings.score(name, mean, rule, str(k)) for k in KS)
-    return bounded[:1] if np.isnan(bounded[1:]).all() else bounded
 
 
 def dots(label: str, cells: Iterable[Sequence[float | None] | None], colour: str) -> Dots:

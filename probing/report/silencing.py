@@ -17,8 +17,8 @@ from probing.instruments.silencing.hits import (
 )
 from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import specs
-from probing.report.document import Section, Table
-from probing.report.words import file_names, left_out, listed, method
+from probing.report.document import Part, Section, Table
+from probing.report.words import file_names, listed, method, skipped
 
 SILENCING_TITLE = "Heads that look and heads that serve"
 
@@ -103,11 +103,6 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
     ]
 
 
-def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
-    """How many of the heads that look best also serve, of each result."""
-    return [Section("heads-finding", SILENCING_TITLE, [verdicts(silenced)])] if silenced else []
-
-
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
     """The number of relations with each verdict, and how many heads are the costliest of their
     layer."""
@@ -120,10 +115,11 @@ def verdicts(silenced: Sequence[SilencedModel]) -> Table:
 
 
 def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
-    """One section, with a part for each result; none without results."""
+    """One section, with the verdicts on all results and a part for each; none without results."""
     if not silenced:
         return []
-    return [Section("heads", SILENCING_TITLE, method("silencing"), [*map(_silenced, silenced)])]
+    parts: list[Part] = [verdicts(silenced), *method("silencing")]
+    return [Section("heads", SILENCING_TITLE, parts, [*map(_silenced, silenced)])]
 
 
 def _silenced(model: SilencedModel) -> Section:
@@ -140,14 +136,22 @@ def _silenced(model: SilencedModel) -> Section:
         asked=asked,
         matched=matched_heads(result),
     )
-    return Section(model.name, model.title, [about, *_not_asked(result), table(model)])
+    return Section(
+        model.name,
+        model.title,
+        [about, *skipped(edges=result.left_out, functions=result.skips), table(model)],
+    )
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:
     """The relations, those that heads find best first, with the cost of silencing the best head of
     each."""
     model = SilencedModel("silencing", result, silencing_effects(result))
-    below = [result.signature, *result.run.layers_note, *_not_asked(result)]
+    below = [
+        result.signature,
+        *result.run.layers_note,
+        *skipped(edges=result.left_out, functions=result.skips),
+    ]
     return [table(model), verdicts([model]), *below]
 
 
@@ -156,12 +160,6 @@ def matched_heads(result: SilencingResult) -> str:
     rivals = max(len(head.groups[0].matched) for head in result.heads.values())
     every = rivals == result.run.heads - 1
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
-
-
-def _not_asked(result: SilencingResult) -> list[str]:
-    """The edges and functions of which nothing is asked, in a sentence; none if there are none."""
-    without = left_out(result.left_out, result.skips)
-    return [f"Left out: {without}."] if without else []
 
 
 def table(model: SilencedModel) -> Table:

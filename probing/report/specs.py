@@ -6,8 +6,7 @@ A column of a spec has a name, a kind (of `probing.report.kinds`) and options:
 - `of`: what its cells are of a row, an attribute or key, or several with dots between them; by
   default its name;
 - `at`: a key that is looked up before that, such as a protocol or a model;
-- `group` and `spare`: as of `probing.report.document.Column`; the latter also as a word, which has
-  it for each tuple of items.
+- `group` and `spare`: as of `probing.report.document.Column`.
 
 A block of columns has `use`, the name of columns that several tables share; `when`, a word that
 must be true; or `for` and `in`: the columns are repeated for each item of a word, which is looked
@@ -124,13 +123,12 @@ def _column(
 ) -> Column:
     if at := options.get("at"):
         items = (*items, at)
-    spare = options.get("spare", ())
     path = options.get("of", "" if at else name.replace(" ", "_"))
     return Column(
         name.format_map(words),
         getattr(kinds, kind.format_map(words).upper()),
         options.get("group", group).format_map(words),
-        tuple(words[spare].get(items, ()) if isinstance(spare, str) else spare),
+        options.get("spare", 0),
         partial(_value, items, path.split(".") if path else []),
     )
 

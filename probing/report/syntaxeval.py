@@ -15,12 +15,14 @@ from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskSettings
 from probing.report import figures, specs
-from probing.report.document import Figure, Section, Table, tested, verdict
+from probing.report.document import Figure, Part, Section, Table, tested, verdict
 from probing.report.figures import COLOURS
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.runs.settings import extent
 from probing.stats.hits import Hits
 from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
+
+MASKED_TITLE = "Masked syntax"
 
 RANDOM = {
     SUB_TOKENS: "as many random sub-tokens",
@@ -100,20 +102,12 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     return groups
 
 
-def findings(groups: Sequence[MaskedModels]) -> list[Section]:
-    """The verdicts on each group."""
-    return [
-        Section(f"{group.name}-finding", f"{group.title}: masked syntax", [_verdicts(group)])
-        for group in groups
-    ]
-
-
 def sections(groups: Sequence[MaskedModels]) -> list[Section]:
-    """Guidance on the numbers, a section for each group, and the settings; none without groups."""
+    """One section, with the verdicts on all groups and a part for each; none without groups."""
     if not groups:
         return []
-    how = Section("masking-method", "How to read masked syntax", method("masking"))
-    return [how, *map(_group, groups), _mask_provenance(groups)]
+    parts: list[Part] = [*map(_verdicts, groups), *method("masking")]
+    return [Section("masking", MASKED_TITLE, parts, [*map(_group, groups), _provenance(groups)])]
 
 
 def _titles(firsts: Sequence[Masked]) -> list[str]:
@@ -160,8 +154,8 @@ def _verdicts(group: MaskedModels) -> Table:
         "masking-verdicts",
         rows,
         f"{group.name}-verdicts",
+        group=group,
         models=group.models,
-        control=group.control,
     )
 
 
@@ -177,13 +171,10 @@ def _group(group: MaskedModels) -> Section:
     for name, model in group.models.items():
         if model.without_place:
             notes.append(f"{name}: {without_place(model.without_place)}")
-    title = f"{group.title}: masked syntax"
-    if not group.node_types:
-        return Section(group.name, title, [*notes, "No node type could be compared."])
-    parts: list[str | Table | Figure] = [*notes]
+    parts: list[Part] = [*notes]
     if types := group.in_enough:
         parts.append(_effects_figure(group, types))
-    return Section(group.name, title, [*parts, _table(group), _floors(group)])
+    return Section(group.name, group.title, [*parts, _table(group), _floors(group)])
 
 
 def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
@@ -218,8 +209,7 @@ def _effect_cells(model: Masked, kind: str, similarity: str) -> dict[str, Any]:
         model.arms(kind, outcome).mean(axis=1).tolist()
         for outcome in (similarity, "restored", "log_probability")
     )
-    marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
-    marks += [] if model.tells(kind, similarity) else [AS_FILLED]
+    marks = [] if model.tells(kind, similarity) else [AS_FILLED]
     unrestored = [] if model.restores(kind) else [AS_FILLED]
     return {
         "masked": model.masked[kind],
@@ -260,16 +250,6 @@ def _filler_cells(scores: np.ndarray, filler: str, floor: float, gain: Any) -> d
     return {"mean": float(scores.mean()), "filled": floor, "filler": filler, "gain": gain}
 
 
-def _largest_loss(model: Masked, similarity: str) -> str | None:
-    """The node type with the lowest effect, of those that the test separates from 0."""
-    effects = {
-        name: effect.value
-        for name, effect in model.effects[similarity].items()
-        if effect.significant and effect.value < 0 and model.tells(name, similarity)
-    }
-    return min(effects, key=lambda name: effects[name], default=None)
-
-
 def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     series = []
     for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
@@ -289,7 +269,7 @@ def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
     )
 
 
-def _mask_provenance(groups: Sequence[MaskedModels]) -> Section:
+def _provenance(groups: Sequence[MaskedModels]) -> Section:
     rows, left_out = [], []
     for group in groups:
         for name, model in group.models.items():
@@ -301,7 +281,7 @@ def _mask_provenance(groups: Sequence[MaskedModels]) -> Section:
                         left_out.append([group.title, name, what, reason, count])
     skipped = specs.table("masking-skips", left_out) if left_out else "All functions were scored."
     parts = [specs.table("masking-results", rows), skipped]
-    return Section("masking-provenance", "Masking results and signatures", parts)
+    return Section("masking-provenance", "Results and signatures", parts)
 
 
 # ------------------------------------------------------------------------------------------------- a result on its own
@@ -333,7 +313,7 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     below.append(result.signature)
     if failed := sum(scores.failed for scores in result.node_types.values()):
         below.append(f"failed comparisons, left out of all means: {failed}")
-    return [*below, *skipped(result.skips)]
+    return [*below, *skipped(functions=result.skips)]
 
 
 def corrected_effects(measured: Hits) -> dict[str, Estimate]:

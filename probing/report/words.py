@@ -7,23 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset import paper, syntaxeval
+from codesyntax_dataset import syntaxeval
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
-from probing.report.kinds import Kind
 from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS, PERMUTATIONS, POWER
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 
-SIGNIFICANT = f"Green or orange: p up to {ALPHA}."
-"""The meaning of the colours of a table, in short: for the first screen."""
-
 COLOURED = (
-    f"{SIGNIFICANT} Intervals are not corrected for several tests, so one may exclude 0 although "
-    "the corrected p does not separate the difference from 0."
+    f"Green or orange: p up to {ALPHA}. Intervals are not corrected for several tests, so one may "
+    "exclude 0 although the corrected p does not separate the difference from 0."
 )
-"""The same in full, for the notes of tables."""
+"""The meaning of the colours of a table."""
 
 AS_FILLED = "as filled"
 """The mark of an effect that a filler without any model has, too: it has no colour."""
@@ -54,6 +50,7 @@ DIRECTIONS = (
 def shared_words() -> dict[str, Any]:
     """The words that any text of a report may name in braces."""
     return {
+        "ALPHA": ALPHA,
         "AS_FILLED": AS_FILLED,
         "CLUSTER": cluster_unit(),
         "CLUSTERS": clusters_in_words(),
@@ -63,11 +60,9 @@ def shared_words() -> dict[str, Any]:
         "LEAST_EDGES": LEAST_HARD_EDGES,
         "LEAST_NODES": LEAST_NODES,
         "LEAST_PAIRS": LEAST_PAIRS,
-        "PAPER": paper.source(),
         "PERMUTATIONS": PERMUTATIONS,
         "POWER": f"{100 * POWER:.0f}",
         "RULE": RULE,
-        "SIGNIFICANT": SIGNIFICANT,
         "SURFACE": SURFACE,
         "SYNTAXEVAL": syntaxeval.SOURCE,
     }
@@ -95,23 +90,15 @@ def starred(name: str, in_mean: bool) -> str:
     return name if in_mean else f"{name} *"
 
 
-def left_out(edges: Mapping[str, int], functions: Mapping[str, int]) -> str:
-    """The edges and the functions that were left out, with the reasons."""
-    texts = [f"{count:,} edges ({reason})" for reason, count in edges.items() if count]
-    return ", ".join(
-        texts + [f"{count:,} functions ({reason})" for reason, count in functions.items()]
-    )
-
-
-def skipped(reasons: Mapping[str, int]) -> list[str]:
-    """What was skipped, in a line; none if nothing was."""
-    texts = [f"{count} ({reason})" for reason, count in reasons.items()]
+def skipped(**reasons: Mapping[str, int]) -> list[str]:
+    """What was skipped, such as `functions`, reason -> how many, in a line; none if nothing was."""
+    texts = [
+        f"{count:,} {things} ({reason})"
+        for things, counts in reasons.items()
+        for reason, count in counts.items()
+        if count
+    ]
     return [f"skipped: {', '.join(texts)}"] if texts else []
-
-
-def interval(low: float, high: float, kind: Kind) -> str:
-    """A 95 % interval in words."""
-    return f"95 % interval {kind.show(low)} to {kind.show(high)}"
 
 
 def numbered(name: str, number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import statistics as plain
 
@@ -262,22 +261,8 @@ def test_command(dataset_folder, tmp_path):
     assert (output / "statistics.json").read_text() == told.stdout
     content = json.loads(told.stdout)["configs"]
     assert content["java"]["paper"]["edges"] == paper.edges("java")
-    with open(output / "relations.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {
-        (row["config"], row["relation"]): int(row["edges"]) for row in rows if row["edges"] != "0"
-    } == {
-        (config, name): found["edges"]
-        for config, of_config in content.items()
-        for name, found in of_config["relations"].items()
-    }
-    with open(output / "offsets.csv", newline="") as file:
-        offsets = list(csv.DictReader(file))
-    assert sum(int(row["edges"]) for row in offsets) == sum(int(row["edges"]) for row in rows)
     assert (output / "offsets.svg").read_text().startswith("<?xml")
-    assert sorted(path.name for path in output.iterdir()) == [
-        *("offsets.csv", "offsets.svg", "relations.csv", "statistics.json")
-    ]
+    assert sorted(path.name for path in output.iterdir()) == ["offsets.svg", "statistics.json"]
 
 
 def test_both_splits_and_bad_names(dataset_folder):
@@ -297,7 +282,7 @@ def test_files_of_others_are_not_replaced(tmp_path):
     collected = DatasetStatistics({"python": "mine"}, ["test"], {"python": found}, {"python": None})
     (tmp_path / "notes.txt").write_text("mine")
     for name, content in (
-        ("relations.csv", "a,b"),
+        ("offsets.svg", "<svg/>"),
         ("statistics.json", '{"splits": []}'),
         ("statistics.json", "["),
     ):

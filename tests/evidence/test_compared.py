@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,8 +97,7 @@ def test_a_copy_in_another_folder_is_told_by_its_folder(results, tmp_path):
 def test_in_the_terminal_and_what_is_refused(results):
     done = CliRunner().invoke(main, ["compare", str(results / "one"), str(results / "other")])
     assert done.exit_code == 0, done.output
-    assert "do not differ significantly, held-out" in done.output and ": 0.0 points" in done.output
-    assert "mean of" in done.output
+    assert re.search(r"mean of \d+ relations .* 0\.0 \[0\.0, 0\.0; p 1\.000\]", done.output)
     with pytest.raises(UnknownName, match="known are tiny"):
         compare("tinny", results / "one", [results / "one"])
     with pytest.raises(LedgerError, match="several results"):

@@ -17,6 +17,7 @@ from probing.evidence.baselines import read_edges
 from probing.evidence.compared import WHO, changes
 from probing.instruments.attention.ledger import RankLedger
 from probing.report import edited as module
+from probing.report.document import verdict
 from probing.report.folder import markdown
 from probing.runs.settings import Settings
 
@@ -171,7 +172,7 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     text = markdown([part])
     assert "the interval shows how large a change may be" in text
     table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
-    assert [row[-1] for row in table.rows[::3]] == ["not significant", "lower"]
+    assert [verdict(row[-1]) for row in table.rows[::3]] == ["not significant", "lower"]
     assert [row[:2] for row in table.rows] == [
         [edit, name]
         for edit in ("rename-letters", "distance")

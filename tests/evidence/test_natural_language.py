@@ -18,7 +18,7 @@ from probing.evidence import submission
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
 from probing.instruments.attention.probe import probe
-from probing.report import board, means
+from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
 from probing.report.report import sections
@@ -167,21 +167,8 @@ def test_a_report_on_sentences_speaks_of_sentences_and_not_of_keywords(
     ]
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
     told = markdown(sections([english]))
-    assert (
-        f"9 sentences and {english.subjects[0].result.edges} edges" in told and "BERT-large" in told
-    )
+    assert f"9 sentences and {english.subjects[0].result.edges} edges" in told
     assert "keyword" not in {row[3] for row in means.overview([english]).rows}
-
-
-def test_a_board_compares_the_paper_with_its_offsets():
-    """Which stand for the best baseline, as there are no keywords: Table 4."""
-    differences = {
-        row["model"]: row["difference"]
-        for row in board._paper_rows("english")
-        if (row["rule"], row["k"]) == ("first", "1")
-    }
-    assert differences["BERT-large"] == pytest.approx(64.6 - 47.1)
-    assert differences["Offset"] is None
 
 
 @pytest.mark.slow

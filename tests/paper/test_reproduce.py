@@ -92,8 +92,8 @@ class TestRun:
             "results",
         ]
 
-    def test_time_and_disk_are_told_first(self, told, made):
-        assert "estimated: " in told[0] and "minutes" in told[0] and "MB" in told[0]
+    def test_what_will_run_is_told_first(self, told, made):
+        assert "java_skip_semicolon from " in told[0] and ": tiny; " in told[0]
         assert "english: left out, no source" in told[0]
 
     @pytest.mark.parametrize(("rule", "table"), [("first", 3), ("any", 5)])
@@ -436,7 +436,7 @@ def test_a_language_that_the_source_lacks_is_left_out(tmp_path, tiny_model):
     }
     (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([function]))
     read = inputs.read([str(tmp_path)], [str(tiny_model)])
-    assert list(read.read) == ["python"]
+    assert list(read.functions) == ["python"]
     assert (
         read.missing["java"] == f"{tmp_path.name} has the published labels of python, not of java"
     )

@@ -1,4 +1,4 @@
-"""The report of many models: the page has what compares them, each model's page the rest, and a box filters by name."""
+"""The report of many models: the page has what compares them, and files the rest."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import csv
 from dataclasses import replace
 from itertools import combinations
 
-import numpy as np
 import pytest
 from support.pages import OUTSIDE
 
 from probing import probe
-from probing.evidence.protocols import TABLE_MEASURES
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import figures, headline
 from probing.report import report as module
-from probing.report.findings import MEANS, read_findings
+from probing.report.findings import read_findings
 from probing.report.folder import Report, save
-from probing.report.report import MODELS_ON_A_PAGE, model_pages_of
+from probing.report.report import MODELS_ON_A_PAGE
 from probing.report.results import summary
 from probing.runs.ledger_file import ATTENTION
 from probing.stats.intervals import Estimate
@@ -33,10 +31,7 @@ NAMES = [
 """Some begin alike, and one is a path and mark-up."""
 
 
-def compared(one: int, other: int) -> Estimate:
-    """With a difference by which the pair is known, and an interval that is not symmetric."""
-    value = np.full(len(TABLE_MEASURES), 20.0 * one - other)
-    return Estimate(value, value - 1, value + 2, np.full(value.shape, 0.5), 9)
+COMPARED = Estimate(20.0, 19.0, 22.0, 0.5, 9)
 
 
 def of_model(result, name: str):
@@ -81,10 +76,7 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
     for number, name in enumerate(sorted(NAMES)):
         scores |= renamed(findings, name, number)
         subjects.append(replace(first, name=name, result=of_model(first.result, name)))
-    pairs = {
-        (one, other): dict.fromkeys(MEANS, compared(one, other))
-        for one, other in combinations(range(len(NAMES)), 2)
-    }
+    pairs = dict.fromkeys(combinations(range(len(NAMES)), 2), COMPARED)
     of_first = replace(
         control, result=of_model(control.result, NAMES[0]), name=f"{NAMES[0]}, random-weights"
     )
@@ -112,7 +104,6 @@ def written(all_findings, tmp_path_factory):
 
 @pytest.fixture
 def opened(page, written):
-    page.set_viewport_size({"width": 400, "height": 900})
     page.goto((written / "index.html").as_uri())
     return page
 
@@ -122,16 +113,16 @@ def rows_of(written, table):
         return list(csv.DictReader(file))
 
 
-def names_in(opened, table, place=0):
-    rows = opened.locator(f"#table-{table} tbody:not([hidden]) tr:not([hidden])")
-    return [row.locator("td").nth(place).inner_text() for row in rows.all()]
-
-
-def test_few_models_have_no_pages(all_findings):
+def test_tables_of_many_models_are_files(all_findings, opened, written):
+    """Each under a name of its own, whatever the model's; those of few are on the page, too."""
     (findings,) = all_findings
-    few = replace(findings, subjects=findings.subjects[:MODELS_ON_A_PAGE])
-    assert model_pages_of([few]) == {} and len(model_pages_of([few, findings])) == len(NAMES)
-    assert few.drawn_in_words == "" and len(few.drawn) == len(few.models)
+    few = replace(findings, subjects=findings.subjects[:MODELS_ON_A_PAGE], pairs={})
+    shown, hidden = (module._config_section(some).sections[0].parts for some in (few, findings))
+    assert [part.title for part in shown if part.name.startswith("python-relations-b-x")]
+    assert hidden == [f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."]
+    assert opened.locator("[id^=table-python-relations-]").count() == 0
+    files = {file.name for file in (written / "tables").glob("python-relations-*.csv")}
+    assert len(files) == len(NAMES) and "python-relations-b-x.csv" in files
 
 
 @pytest.mark.parametrize("count", [1, 4, 10])
@@ -143,11 +134,11 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
         replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name))
         for name in names
     ]
-    pairs = {pair: dict.fromkeys(MEANS, compared(*pair)) for pair in combinations(range(count), 2)}
+    pairs = dict.fromkeys(combinations(range(count), 2), COMPARED)
     scores = dict(findings.scores)
     for name in names:
         scores |= renamed(findings, name)
-    answer = headline.section([replace(findings, subjects=models, pairs=pairs, scores=scores)], {})
+    answer = headline.section([replace(findings, subjects=models, pairs=pairs, scores=scores)])
     page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
     told = page.locator(".answer > .texts p").inner_text()
     assert (
@@ -183,10 +174,8 @@ def of_direction(findings, direction):
 def test_a_model_is_the_best_if_it_is_significantly_better_than_the_next(all_findings, p, said):
     """Here the last has the highest mean; of one pair, p needs no correction."""
     (findings,) = all_findings
-    pair = dict.fromkeys(MEANS, compared(0, 1)._replace(p=np.full(len(TABLE_MEASURES), p)))
-    told = headline.sentence(
-        [replace(findings, subjects=findings.subjects[:2], pairs={(0, 1): pair})]
-    )
+    pairs = {(0, 1): COMPARED._replace(p=p)}
+    told = headline.sentence([replace(findings, subjects=findings.subjects[:2], pairs=pairs)])
     assert f"of {findings.subjects[1].name}{said}" in told
 
 
@@ -208,72 +197,3 @@ def test_directions_are_not_mixed(all_findings):
         for name in ("head-to-dependent", "dependent-to-head")
     ]
     assert "--direction" in summary(rows).notes and "--direction" not in summary(rows[:1]).notes
-
-
-def test_figures_draw_the_best(all_findings, monkeypatch):
-    """As many as there are colours; here the last names have the highest means."""
-    monkeypatch.setattr(figures, "COLOURS", figures.COLOURS[:4])
-    best = sorted(NAMES)[-4:]
-    (findings,) = all_findings
-    assert [model.name for model in findings.drawn] == best
-    assert (
-        findings.drawn_in_words
-        == "Of 6 models, the 4 with the highest mean are shown (top-1, held-out). "
-    )
-    assert [subject.name for subject, _, _ in findings.styled] == best  # and no control of another
-
-
-def test_each_model_has_a_page_of_its_own(opened, written):
-    """Best first, each with a link; whatever its name, the file is in the folder. It leads back, and to its tables."""
-    best_first = sorted(NAMES, reverse=True)
-    assert names_in(opened, "models") == best_first
-    files = {file.name for file in (written / "models").iterdir()}
-    assert len(files) == len(NAMES) and not list(written.parent.glob("*.html"))
-    links = {row["model"]: row["model, page"] for row in rows_of(written, "models")}
-    assert {f"models/{name}" for name in files} == set(links.values())
-    assert opened.locator("[id^=table-python-relations-]").count() == 0
-    for name in ("../<b>&'x'", "ada/code-small"):
-        opened.get_by_role("link", name=name, exact=True).click()
-        assert opened.locator("h1").inner_text() == name
-        opened.wait_for_load_state()  # what is counted below stands further down
-        file = {"../<b>&'x'": "b-x", "ada/code-small": "ada-code-small"}[name]
-        for table in ("relations", "beyond"):
-            assert opened.locator(f"#table-python-{table}-{file}").count() == 1
-            assert (written / "tables" / f"python-{table}-{file}.csv").exists()
-        for link in opened.locator("a[href$='.csv']").all():
-            assert (written / "models" / link.get_attribute("href")).exists()
-        opened.get_by_role("link", name="All models").click()
-
-
-def test_pairs_of_many_models_have_a_file(written):
-    every = [
-        row for row in rows_of(written, "python-pairs") if (row["rule"], row["k"]) == ("first", "1")
-    ]
-    assert len(every) == 6 * 5 / 2
-
-
-def test_the_box_shows_the_models_with_a_name(opened):
-    """By keyboard, in all tables at once; what is hidden is said; baselines stay, controls go with their model."""
-    opened.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-    box, told = opened.get_by_role("searchbox", name="Models"), opened.locator("output")
-    assert told.inner_text() == "6 models"
-    everything = names_in(opened, "overview", 1)
-    box.press_sequentially("SMALL  ada")
-    assert told.inner_text() == "2 of 6 models, in all tables"
-    assert names_in(opened, "models") == ["ada/code-small, revision 2", "ada/code-small"]
-    left = names_in(opened, "overview", 1)
-    assert left == [name for name in everything if "number-" not in name and name != "../<b>&'x'"]
-    assert "ada/code-small, random-weights" in left and "combined" in left
-    opened.set_viewport_size({"width": 1400, "height": 900})
-    opened.locator("#table-models thead button").first.press("Enter")  # sorted, the same are hidden
-    assert names_in(opened, "models") == ["ada/code-small", "ada/code-small, revision 2"]
-    opened.set_viewport_size({"width": 400, "height": 900})
-    box.press("Enter")
-    assert opened.url.endswith("index.html")
-    box.fill("revision")
-    assert "ada/code-small, random-weights" not in names_in(opened, "overview", 1)
-    box.fill("nobody")
-    assert told.inner_text() == "0 of 6 models, in all tables" and names_in(opened, "models") == []
-    box.press("Escape")
-    assert told.inner_text() == "6 models" and names_in(opened, "overview", 1) == everything
-    assert opened.evaluate("document.documentElement.scrollWidth") <= 400

@@ -12,14 +12,14 @@ from probing import probe
 from probing.evidence.gather import find, gather
 from probing.evidence.scores import CHANCE, RANDOM_BEST, RANDOM_HEAD, WITHOUT_MODEL
 from probing.report import findings as findings_of
-from probing.report.findings import PAPER, read_findings
+from probing.report.findings import read_findings
 
 pytestmark = pytest.mark.slow
 
 MEANS = ("published", "held-out")
 
 
-NAMES = ["combined", CHANCE, f"BERT{PAPER}"]
+NAMES = ["combined", CHANCE]
 """Of each kind of name one; all of these systems are known by their names."""
 
 

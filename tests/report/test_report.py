@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from support.pages import OUTSIDE
 
-from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
@@ -22,8 +21,6 @@ from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import find, gather
-from probing.evidence.protocols import SAME_RELATIONS as SAME
-from probing.evidence.protocols import compare
 from probing.evidence.submission import load as load_entry
 from probing.instruments.attention.errors import analyse, save
 from probing.report import findings, folder
@@ -185,14 +182,6 @@ def test_scores_of_relations_are_those_of_the_ledger(written, evidence):
         functions = len(set(ledger.function[edges].tolist()))
         assert int(row["functions"]) == functions
         assert ("few functions" in row["relation, marks"]) == (functions < 6)
-    theirs = paper.relation_scores("java", "any")["If:if->else"]  # at k = 1, by its own table
-    (row,) = (
-        row
-        for row in rows
-        if (row["rule"], row["k"], row["relation"]) == ("any", "1", "If:if->else")
-    )
-    numbers_of_paper = numbers(row, "paper: CuBERT", "paper: offset", "paper: offset, which")
-    assert numbers_of_paper == list(map(float, theirs))
 
 
 def test_models_are_compared_on_common_functions_and_corrected_together(written, evidence):
@@ -217,13 +206,6 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
         holm(np.array(raw)).tolist()
     )
     assert found["tiny, random-weights"] == of_control.of_mean("first", 3).p
-    (pair,) = [
-        row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")
-    ]
-    assert (pair["model"], pair["vs model"]) == ("tiny, max-length 120", "tiny, max-length 511")
-    expected = compare(short.hits["published"], long.hits["published"])
-    # the same model twice
-    assert float(pair["published: difference"]) == expected.of_mean("first", 1).value == 0
     functions = {
         row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
         for row in rows_of(written, "results")
@@ -232,40 +214,8 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     probed, common = functions["tiny, max-length 511"]
     assert common < probed and {both[1] for both in functions.values()} == {common}
     assert functions["tiny, max-length 120"] == (common, common)
-    overview = [
-        row
-        for row in rows_of(written, "overview")
-        if row["config"] == "java" and row["kind"] != "paper"
-    ]
+    overview = [row for row in rows_of(written, "overview") if row["config"] == "java"]
     assert {int(row["functions"]) for row in overview} == {common}
-
-
-def test_published_means_over_the_relations_of_held_out_stand_beside(written):
-    """Of a model and a baseline, from their scores in the table of relations; validation lacks some of the relations."""
-    overview = {
-        (row["name"], row["rule"], row["k"]): row
-        for row in rows_of(written, "overview")
-        if row["config"] == "java"
-    }
-    for rule, k in (("first", "1"), ("any", "10")):
-        row = overview["tiny, max-length 511", rule, k]
-        relations = [
-            of
-            for of in rows_of(written, "java-relations-tiny-max-length-511")
-            if (of["rule"], of["k"]) == (rule, k)
-        ]
-        both = [
-            of
-            for of in relations
-            if of["held-out: score"] and "not in mean" not in of["relation, marks"]
-        ]
-        assert len(both) == int(row["held-out: relations"]) < int(row["published: relations"])
-        for name, column in (("tiny, max-length 511", "score"), ("offset", "offset")):
-            mean = np.mean([float(of[f"published: {column}"]) for of in both])
-            assert float(overview[name, rule, k][f"{SAME}: score"]) == pytest.approx(mean)
-        best = np.mean([float(of[f"published: {of['published: compared with']}"]) for of in both])
-        difference = float(row[f"{SAME}: score"]) - best
-        assert float(row[f"{SAME}: vs best baseline"]) == pytest.approx(difference)
 
 
 def one_edge(*left_out: int) -> Edges:
@@ -326,9 +276,7 @@ def test_random_attention_never_predicts_what_models_may_not():
 
 def test_configs_stand_side_by_side(written):
     shown = [
-        row
-        for row in rows_of(written, "overview")
-        if (row["rule"], row["k"]) == ("any", "10") and row["kind"] != "paper"
+        row for row in rows_of(written, "overview") if (row["rule"], row["k"]) == ("any", "10")
     ]
     common = {row["config"]: row["functions: common"] for row in rows_of(written, "results")}
     assert len(set(common.values())) == 2  # one config has a model that reads less
@@ -404,16 +352,6 @@ def test_entries_are_those_of_models(written):
     # the page has the functions that all models of a config read, entries all: those that one could not read are missed
     rows = {(entry.settings.config, entry.scored) for entry in entries}
     assert len(rows) == len({config for config, _ in rows})
-
-
-def test_strata(written):
-    """The table by distance and length has all edges of the mean once for each."""
-    table = rows_of(written, "java-strata")
-    of_one = [row for row in table if row["name"] == table[0]["name"]]
-    edges = [
-        sum(int(row["edges"]) for row in of_one if row["by"] == by) for by in ("distance", "length")
-    ]
-    assert edges[0] == edges[1] > 0
 
 
 # Documents
@@ -509,7 +447,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     # a partial run says so
     assert b"python, partial, first 20 functions" in files[Path("index.html")]
     kinds = {row["kind"] for row in rows_of(target, "overview") if row["name"] == "tiny"}
-    assert kinds == {"model; partial: first 20 functions"}
+    assert kinds == {"model"}
 
 
 @pytest.mark.parametrize("place", ["notes.txt", "tables/mine.txt"])
@@ -591,9 +529,8 @@ def test_a_link_to_a_folded_part_opens_it(opened):
 
 def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
     titles = opened.locator("main h2").all_inner_texts()
-    assert titles[:4] == [
+    assert titles[:3] == [
         "What was found",
-        "Curves over k",
         "Beyond offsets",
         "Models, controls and baselines",
     ]
@@ -685,12 +622,12 @@ def test_tables_sort_by_click_and_by_key(opened):
 
 
 def test_missing_scores_come_last(opened):
-    """The paper's rows have no held-out score."""
+    """What was not compared with the best baseline has no difference to it."""
     unfold(opened)
-    head = opened.locator("#table-overview thead button", has_text="held-out, score").last
+    head = opened.locator("#table-overview").get_by_role("button", name="held-out, vs best").last
     for _ in range(2):
         head.click()
-        gone = [text == "–" for text in first_column(opened, "overview", 14)]
+        gone = [text == "–" for text in first_column(opened, "overview", 11)]
         assert any(gone) and gone == sorted(gone)
 
 
