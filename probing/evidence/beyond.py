@@ -16,21 +16,19 @@ it, or without any on `validation`, is in no mean.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.protocol import BEST_BASELINE, KS
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.protocols import (
     MEASURES,
     TABLE_MEASURES,
-    Choice,
     ChosenHits,
     Comparison,
     compare,
@@ -43,10 +41,6 @@ from probing.stats.intervals import Estimate
 
 LEAST_HARD_EDGES = 30
 """Hard edges of `test` from which a relation is in a mean beyond offsets."""
-
-DISTANCES = (1, 2, 5, 10, 20, 50, 200)
-LENGTHS = (50, 100, 200, 500, 1000, 2000, 5000)
-"""The upper ends of strata, in tokens."""
 
 
 @dataclass(frozen=True)
@@ -136,56 +130,6 @@ def on_easy_edges(
     easy = held_out(validation.take(to_choose_on), test.take(to_find))
     by_first = easy.hits.where(measures=MEASURES[: len(KS)])
     return dict(zip(by_first.groups, by_first.scores(easy.system).T))
-
-
-class Stratum(NamedTuple):
-    """Edges of some distances, or in functions of some lengths, in tokens: their number, and the
-    percentages that the heads of a model and the best offset of each relation find."""
-
-    by: str
-    tokens: str
-    edges: int
-    heads: float
-    offset: float
-
-
-def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
-    """The edges of `test` by distance from the head to the first token of the dependent, and by
-    length of the function.
-
-    One guess by the rule `first`, of the chosen heads, on all edges of the relations in the mean.
-    """
-    cells = np.zeros((2, len(RULES), len(test.relations)), np.intp)
-    in_mean = np.zeros(len(test.relations), bool)
-    for number, name in enumerate(test.relations):
-        if name in choice:
-            cells[..., number] = choice[name][0, 0][:, None]
-            in_mean[number] = name not in NOT_IN_MEAN
-    by_first, *_ = test.of_heads(*cells)
-    hit = by_first == 0
-    guessed = ~is_hard(test, offsets)
-    counts = in_mean[test.relation]
-    strata_found = []
-    distance = np.abs(test.first - test.head)
-    for by, size, bounds in (("distance", distance, DISTANCES), ("length", test.tokens, LENGTHS)):
-        names = _names_of(bounds)
-        stratum = np.searchsorted(bounds, size)
-        for number in np.unique(stratum[counts]).tolist():
-            inside = counts & (stratum == number)
-            heads = float(100 * hit[inside].mean())
-            offset = float(100 * guessed[inside].mean())
-            strata_found.append(Stratum(by, names[number], int(inside.sum()), heads, offset))
-    return strata_found
-
-
-def _names_of(bounds: Sequence[int]) -> list[str]:
-    """The names of ranges up to each of some bounds, and above the last, such as `3 to 5`."""
-    starts = [low + 1 for low in (0, *bounds)]
-    names = []
-    for low, high in zip(starts, bounds):
-        name = f"{low} to {high}" if low < high else f"{high}"
-        names.append(name)
-    return [*names, f"over {bounds[-1]}"]
 
 
 @dataclass(frozen=True)

@@ -279,15 +279,12 @@ class Course:
 
     `scores`: (3, S), mean over relations with its 95 % interval; `offset`: that of the offset
     baseline on the same edges; `differences`: (4, S), to the offset baseline: the difference, its
-    interval, and p, corrected (Holm) over the checkpoints; `relations`: relation -> scores (S,);
-    `offsets`: relation -> that of the offset baseline.
+    interval, and p, corrected (Holm) over the checkpoints.
     """
 
     scores: np.ndarray
     offset: float
     differences: np.ndarray
-    relations: dict[str, np.ndarray]
-    offsets: dict[str, float]
 
     def passes(self, level: float | None = None) -> int | None:
         """The first checkpoint from which on all intervals lie above `level`, by default above the
@@ -357,13 +354,8 @@ def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
     baseline = offsets.only(names).at(ONE_GUESS)
     means = [step.hits.mean(step.system).at(0) for step in steps]
     differences = family([compare_means(step, baseline).at(0) for step in steps])
-    scores = np.array([step.hits.scores(step.system)[0] for step in steps])  # (S, R)
-    of_offsets = baseline.hits.scores(baseline.system)[0]
-    counted = [column for column, name in enumerate(names) if name in steps[0].hits.counted]
     return Course(
         scores=np.array([mean[:3] for mean in means]).T,
         offset=float(baseline.hits.mean(baseline.system).value[0]),
         differences=np.array([difference[:4] for difference in differences]).T,
-        relations={names[column]: scores[:, column] for column in counted},
-        offsets={names[column]: float(of_offsets[column]) for column in counted},
     )

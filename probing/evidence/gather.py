@@ -31,7 +31,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
-from probing.evidence.beyond import Beyond, Rivals, Stratum, beyond, rivals, strata
+from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
 from probing.evidence.impossible import NO_RELATIONS
 from probing.evidence.protocols import (
     SAME_RELATIONS,
@@ -54,7 +54,7 @@ from probing.evidence.submission_attention import (
 )
 from probing.evidence.submission_masked import MaskedSubmission
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, best_offsets
+from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import ProbeResult, load
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
@@ -336,13 +336,6 @@ class Evidence:
             avoided: beyond(validation, test, avoided, self._unread)
             for avoided in self.splits.rivals
         }
-
-    @cached_property
-    def strata(self) -> list[Stratum]:
-        """What the heads and the best offsets that were chosen on validation find, by distance and
-        length."""
-        offsets = best_offsets(self.probed.validation.ledger, 1)
-        return strata(self.probed.test.ledger, self.hits[HELD_OUT].choice, offsets)
 
     @cached_property
     def beyond_compared(self) -> dict[int, Comparison | None]:

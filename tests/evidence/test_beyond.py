@@ -12,7 +12,7 @@ from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence.baselines import pick, read_edges
-from probing.evidence.beyond import beyond, guesses, on_easy_edges, rivals, strata
+from probing.evidence.beyond import beyond, guesses, on_easy_edges, rivals
 from probing.evidence.protocols import MEASURES
 from probing.evidence.random_attention import random_attention
 from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable
@@ -68,44 +68,6 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     assert (
         shares.mean(axis=(0, -1))[:20] < others.guessed(copies)[:20]
     ).all()  # among all tokens it is harder
-
-
-@pytest.mark.parametrize("uncounted", ["Call:func->args", "Dict:key->value"])
-def test_strata_by_hand(uncounted):
-    """Eight edges of three relations, of which one has no chosen head or is in no mean, in functions of 50, 51 and 9,000
-    tokens."""
-    names = ["If:if->test", "If:if->body", uncounted]
-    columns = {
-        "function": [0, 0, 0, 1, 1, 1, 2, 2],
-        "relation": [0, 0, 1, 0, 1, 2, 1, 0],
-        "head": [9, 9, 9, 9, 9, 9, 300, 300],
-        "first": [10, 11, 14, 10, 4, 10, 500, 99],
-        "tokens": [50, 50, 50, 51, 51, 51, 9000, 9000],
-    }
-    columns["last"] = columns["first"]
-    table = EdgeTable(names, *(np.array(columns[name], np.int32) for name in EDGE_COLUMNS))
-    ranks = np.full((len(RULES), 8, 2, 2), 9, np.uint8)
-    ranks[0, [0, 3, 7], 1, 0] = 0  # of the head that the first relation chose
-    ranks[0, [2, 4], 0, 1] = 0, 1
-    ranks[1:, :, :] = 0  # other rules
-    # by the first rule
-    choice = {
-        names[0]: np.array([[(1, 0), (0, 0)]]),
-        names[1]: np.array([[(0, 1), (0, 0)]]),
-    }
-    if uncounted in NOT_IN_MEAN:
-        choice[uncounted] = np.array([[(0, 0), (0, 0)]])
-    offsets = {names[0]: [1], names[1]: [-5], names[2]: [1]}
-    assert strata(RankLedger.of(table, ranks, {}), choice, offsets) == [
-        ("distance", "1", 2, 100.0, 100.0),
-        ("distance", "2", 1, 0.0, 0.0),
-        ("distance", "3 to 5", 2, 50.0, 50.0),
-        ("distance", "51 to 200", 1, 0.0, 0.0),
-        ("distance", "over 200", 1, 100.0, 0.0),
-        ("length", "1 to 50", 3, pytest.approx(200 / 3), pytest.approx(100 / 3)),
-        ("length", "51 to 100", 2, 50.0, 100.0),
-        ("length", "over 5000", 2, 50.0, 0.0),
-    ]
 
 
 @pytest.mark.slow
