@@ -226,3 +226,14 @@ def test_ranks_of_another_size_are_refused(tmp_path):
     pq.write_table(narrower, path)
     with pytest.raises(LedgerError, match="ranks of 17 bytes, expected 18"):
         RankLedger.open(path)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_ledger_that_replaces_its_own_file_reads_the_new_one(tmp_path, replaced):
+    path = tmp_path / "a.parquet"
+    ledger_of([0, 1]).save(path)
+    ledger = RankLedger.open(path)
+    stored = ledger.ranks
+    ledger.save(path if replaced else tmp_path / "b.parquet")
+    assert (ledger.ranks is not stored) == replaced
+    assert same(ledger.take(np.arange(2)), ledger_of([0, 1]))

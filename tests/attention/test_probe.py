@@ -42,7 +42,7 @@ from codesyntax_metric.topk_uas import (
     WORST_RANK,
     rank_attention,
 )
-from probing import ProbeResult, RankLedger, probe
+from probing import ProbeResult, RankLedger, probe, probe_models
 from probing.evidence.verify import verify
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.encoded import EncodedFunction
@@ -715,3 +715,9 @@ def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
     pooled[..., semicolons] = pooled[..., semicolons, :] = 0  # as a token without sub-tokens
     assert np.array_equal(without.ledger.ranks, rank_attention(pooled, edges))
     assert not np.array_equal(without.ledger.ranks, with_them.ledger.ranks)
+
+
+def test_the_test_split_is_the_default(tiny_model, fewer_functions):
+    (done,) = probe_models([str(tiny_model)], fewer_functions, limit=2)
+    result = probe(tiny_model, fewer_functions, limit=2)
+    assert done.split == result.settings.split == "test"

@@ -224,3 +224,22 @@ def test_tables_and_report(folder, tmp_path):
     assert over == pytest.approx(gain - of_grams)
     page = report([folder], tmp_path / "report").read_text()
     assert result.title in page and of_folder(folder, True).title in page
+
+
+def test_distances_and_depths_are_binned_as_they_are_named(folder):
+    whole = of_folder(folder, False).ledger
+    rows = whole.rows[:15].copy()
+    rows["distance"] = [0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128]
+    rows["depth"] = [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 12, 12, 12, 99]
+    ledger = SurprisalLedger(whole.names, rows, whole.settings)
+    binned = {
+        by: {name: np.flatnonzero(chosen).tolist() for name, chosen in groups}
+        for by, groups in ledger.groups().items()
+        if by != "node_types"
+    }
+    names = ["0-1", "2-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
+    pairs = {name: [2 * number, 2 * number + 1] for number, name in enumerate(names)}
+    assert binned["distances"] == {**pairs, "128+": [14]}
+    names = ["0-3", "4-5", "6-7", "8-9", "10-11"]
+    pairs = {name: [2 * number, 2 * number + 1] for number, name in enumerate(names)}
+    assert binned["depths"] == {**pairs, "12+": [10, 11, 12, 13, 14]}

@@ -386,7 +386,7 @@ def chosen(best, others) -> Chosen:
     return Chosen(groups=(alone, pairs), edges=1, score=1.0, hard=0, beyond=None)
 
 
-def job_of(model, few, restored="reading-end") -> Ablation:
+def job_of(model, few, restored="reading-end", direction="head-to-dependent") -> Ablation:
     """Of two functions, of different lengths."""
     functions, reference = (
         read_functions(few, "python", split, limit=14) for split in ("test", "validation")
@@ -396,9 +396,7 @@ def job_of(model, few, restored="reading-end") -> Ablation:
         "Attribute:value->attr": chosen((1, 3), [(1, 0), (1, 1), (1, 2)]),
     }
     session = Session(model)
-    test, validation = (
-        Probing(session, data, "head-to-dependent") for data in (functions, reference)
-    )
+    test, validation = (Probing(session, data, direction) for data in (functions, reference))
     job = Ablation(
         session, functions, validation, test, lambda _: heads, draws=20, seed=0, restored=restored
     )
@@ -609,3 +607,20 @@ def test_verdicts():
     assert expected_top_heads(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
     planted_model = SilencedModel("", SimpleNamespace(title="m"), found)
     assert verdicts([planted_model]).rows == [["m", 1, 1, 1, 1, 0, 1, 3, 1.5, pytest.approx(3 / 3)]]
+
+
+@pytest.mark.slow
+def test_where_dependents_read_they_are_what_is_restored(model, few):
+    """Which is the end whose row of attention a head is, whatever is asked."""
+    positions = []
+    for restored in ("reading-end", "dependents"):
+        job = job_of(model, few, restored, "dependent-to-head")
+        targets = [targets for function in job.functions for targets in function.targets]
+        positions.append([asked.positions.tolist() for asked in targets])
+    assert positions[0] == positions[1] != []
+
+
+def test_a_ledger_says_what_it_has(model, few):
+    job = job_of(model, few)
+    ledger = job.run(job.functions, tqdm(disable=True))
+    assert repr(ledger) == "SilencingLedger: 28 predictions in 2 functions, 2 relations"

@@ -141,3 +141,12 @@ def test_each_column_is_looked_at(field, value, claimed):
         with pytest.raises(EntryError, match="of another kind|columns of other sizes"):
             file.tables(COUNTS)
         setattr(chunk, field, honest)
+
+
+def test_rows_are_in_the_order_of_clusters_though_one_has_no_group():
+    groups = ["b", "a", "b"]
+    sums = {"model": np.ones((2, 3), int), "offset": np.zeros((2, 3), int)}
+    hits = Hits.of_rows(np.array([2, 5, 5]), groups, sums, COUNTS.measures)
+    file = save({"a": hits.where(groups=["a"])}, COUNTS, {})
+    columns = pq.read_table(io.BytesIO(file)).to_pydict()
+    assert (columns["cluster"], columns["n"]) == ([2, 5], [0, 1])
