@@ -173,9 +173,3 @@ def test_all_that_runs_on_a_gpu_in_one_call_runs_in_miniature(capsys, monkeypatc
     }
     assert len(said) == 7 and said["memory"]["shrunk"]
     assert said["equality"]["outside"] == said["memory"]["outside"] == 0 < said["equality"]["cells"]
-
-
-@pytest.mark.skipif(torch.backends.cuda.is_built(), reason="this torch is built with CUDA")
-def test_fake_tensors_of_a_gpu_need_a_build_with_cuda(capsys, monkeypatch):
-    assert benchmark("fake_cuda", monkeypatch=monkeypatch) == 2
-    assert "is not built with CUDA" in capsys.readouterr().out
