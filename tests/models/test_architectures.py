@@ -423,7 +423,22 @@ def assert_ranked(
     assert (ranks < WORST_RANK).mean() > 0.9
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model)
+QUICK = {
+    *"bert roberta modernbert esm distilbert deberta-v2 mpnet xlnet bart t5 gpt2 gpt_neox llama".split(),
+    *"gemma2 qwen2 mixtral gpt_oss granite_swa lfm2 jamba deepseek_v3 gpt_neo bloom".split(),
+    *"longformer funnel convbert mamba bros clip".split(),
+}
+"""One family of each kind: what is particular to the others is their code in transformers, which no change of ours touches."""
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=[] if family.model in QUICK else pytest.mark.long)
+        for family in FAMILIES
+    ],
+    ids=lambda family: family.model,
+)
 def test_family(family, tokenizer):
     model = build(family)
     if family.path == "refused":

@@ -100,9 +100,9 @@ def filled_by_hand(values: dict[str, np.ndarray], positions: int) -> BertForPreT
     return model
 
 
-@pytest.mark.parametrize("positions", [512, 1024, 2048])
-def test_same_attention(positions, tmp_path):
+def test_same_attention(tmp_path):
     """The converted model has the attention, and the outputs of both heads, of one that was filled by hand."""
+    positions = 512
     values = variables(positions)
     write_bundle(tmp_path / "model.ckpt", values, shards=2)
     folder = tmp_path / "cubert"
