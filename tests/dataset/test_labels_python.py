@@ -1,4 +1,4 @@
-"""The Python annotator against a slow reference and the standard library."""
+"""The Python annotator on rare and generated code, and against the standard library."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.labels.codesearchnet import slice_of_codesearchnet
 from support.labels.grammars import expand
 from support.labels.python_snippets import ALWAYS, BOUNDS, LATER, NEVER
-from support.references import published_python
 
 from codesyntax_dataset import ParseError, annotate, tokenize
 from codesyntax_dataset.schema import Annotation, check
 
 PUBLISHED = ["paper", "with_new_lines"]
 """The variants of the published labels; for the exact ones see `test_labels_exact`."""
-both_variants = pytest.mark.parametrize("variant", PUBLISHED)
 while_standard = pytest.mark.skipif(
     sys.version_info >= (3, 12),
     reason="from Python 3.12 on, `tokenize` and f-strings are others than those of 3.9",
@@ -106,36 +103,6 @@ def test_where_tokens_cannot_be_told(code, line, column):
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-# --- The slow reference -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@while_standard
-@both_variants
-def test_slow_reference_agrees_on_real_code(shared, variant):
-    codes = [
-        code
-        for code in slice_of_codesearchnet(shared, "python", "test").values()
-        if len(code) < 1500
-    ][::15]
-    assert len(codes) >= 20
-    for code in codes:
-        assert plain(labels(code, variant)) == published_python.labels(
-            code, variant == "with_new_lines"
-        )
-
-
-@while_standard
-@both_variants
-@pytest.mark.filterwarnings("ignore:invalid")
-@pytest.mark.parametrize("code", [code for code in ALWAYS.values() if len(code) < 1000])
-def test_slow_reference_agrees_on_what_is_rare(code, variant):
-    code = code.replace("NEW IN UNICODE", "BULLET")  # a name that the standard library knows
-    assert plain(labels(code, variant)) == published_python.labels(
-        code, variant == "with_new_lines"
-    )
-
-
 # --- Generated functions ---------------------------------------------------------------------------------------------
 
 BREAKS = [
@@ -189,16 +156,6 @@ def functions(draw) -> str:
         st.sampled_from(
             [code, code.rstrip(), code.rstrip(), code.rstrip() + "\n   ", code.rstrip() + "\n# a"]
         )
-    )
-
-
-@pytest.mark.slow
-@while_standard
-@settings(max_examples=40, deadline=None)
-@given(functions(), st.sampled_from(PUBLISHED))
-def test_slow_reference_agrees_on_generated_functions(code, variant):
-    assert plain(labels(code, variant)) == published_python.labels(
-        code, variant == "with_new_lines"
     )
 
 
