@@ -341,8 +341,8 @@ def test_what_cannot_be_edited(arguments, error, message):
 
 
 def sample(language):
-    """Every sixteenth function of the sample."""
-    return [function.code for function in read("sample", language, Skips())][::16]
+    """Every eighth function of the sample."""
+    return [function.code for function in read("sample", language, Skips())][::8]
 
 
 def kept(codes, language, name):
@@ -364,7 +364,7 @@ def relations(code, language):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", sorted(EDITS.keys() - {"rename-nonsense", "rename-letters"}))
 @pytest.mark.parametrize("language", [name for name, record in LANGUAGES.items() if record.editing])
 def test_nearly_all_functions_of_the_sample_can_be_edited(language, name):
     assert kept(sample(language), language, name) >= (0.95 if name == "distance" else 0.98)
