@@ -258,7 +258,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "partition", "functions"),
     [

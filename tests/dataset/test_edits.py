@@ -513,7 +513,7 @@ def test_literals_keep_names_of_characters_and_fields():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
-@pytest.mark.parametrize("variant", ["paper", "exact"])
+@pytest.mark.parametrize("variant", [pytest.param("paper", marks=pytest.mark.long), "exact"])
 def test_edited_python_compiles(name, variant):
     for code in [*sample("python"), FIELDS]:
         try:

@@ -106,7 +106,7 @@ def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
     assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny.parent, "--gguf", tiny.name).output
     data = ("--data", dataset_folder, "--config python")
     for split in ("test", "validation"):
-        run("probe", tiny, *data, "--split", split, "--limit 8 --output", tmp_path)
+        run("probe", tiny, *data, "--split", split, "--limit 4 --output", tmp_path)
     (result,) = tmp_path.glob("tiny.Q8_0.gguf.python.test.*.json")
     run("verify", result, "--model", tiny, "--data", dataset_folder)
     refused = run("mask", tiny, *data, status=1).output

@@ -38,7 +38,8 @@ def plain(numbers):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "family", [pytest.param(one, marks=[] if one == "bert" else pytest.mark.slow) for one in MASKS]
+    "family",
+    [pytest.param(one, marks=pytest.mark.long if one in ("t5", "gpt2") else []) for one in MASKS],
 )
 def test_nothing_waits_for_a_layer_or_a_head(family):
     prepared = device_jobs.prepare(family)
