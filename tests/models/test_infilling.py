@@ -249,7 +249,7 @@ def test_a_model_whose_writing_depends_on_the_batch_is_refused():
 RUN = {
     "node_types": ["parameters", "return_statement"],
     "draws": 2,
-    "limit": 5,
+    "limit": 3,
     "max_length": 500,
 }
 
