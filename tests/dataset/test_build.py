@@ -148,7 +148,7 @@ def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_proc", "most"), [(1, 5), (2, 9 + 5)])
 def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_proc, most):
-    """Shards that wait, the one at work and the next; `tests/benchmarks/scale.py` measures all of the memory."""
+    """Shards that wait, the one at work and the next."""
     read, alive, found = corpus.read, weakref.WeakSet(), []
 
     def watched(*arguments):
@@ -258,7 +258,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "partition", "functions"),
     [

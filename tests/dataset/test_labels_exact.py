@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 from conftest import ROOT
@@ -26,7 +27,7 @@ from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
 from codesyntax_dataset.languages.typescript import TABLE as TYPESCRIPT
 from codesyntax_dataset.languages.variants import EXACT, INTERPOLATED
-from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.schema import Annotation, Skips
 from codesyntax_dataset.sources import read
 
 TABLES = {
@@ -48,6 +49,13 @@ every_language = pytest.mark.parametrize("language", TABLES)
 
 def exact(code: str, language: str):
     return annotate(code, language, EXACT.name)
+
+
+@cache
+def sample(language: str, variant: str) -> list[tuple[str, Annotation]]:
+    """The functions of the sample with their labels."""
+    codes = [function.code for function in read("sample", language, Skips())]
+    return [(code, annotate(code, language, variant)) for code in codes]
 
 
 def golden():
@@ -117,13 +125,13 @@ def test_every_construct_is_one_of_some_language():
 
 @pytest.mark.slow
 @every_language
-def test_the_sample_by_the_language_s_own_parser(language):
-    """Edge for edge, but those of any nodes, which each parser has its own of."""
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), 2])
+def test_the_sample_by_the_language_s_own_parser(language, step):
+    """Edge for edge, but those of any nodes, which each parser has its own of; of each function, or each second one."""
     reference = importlib.import_module(f"reference.{language}")
     differing, edges = Counter(), 0
-    for function in read("sample", language, Skips()):
-        ours = annotate(function.code, language, compared(language))
-        theirs = reference.edges(function.code, ours.tokens)
+    for code, ours in sample(language, compared(language))[::step]:
+        theirs = reference.edges(code, ours.tokens)
         edges += sum(theirs.values())
         differing.update((places(ours) - theirs) + (theirs - places(ours)))
     assert edges > 300
@@ -135,10 +143,9 @@ def test_the_sample_by_the_language_s_own_parser(language):
 def test_tokens_and_edges_of_the_sample(language):
     """Tokens are all that is no white space and no comment; edges point forward; every relation occurs."""
     relations = set()
-    for function in read("sample", language, Skips()):
-        tokens, edges = exact(function.code, language)
-        assert tokens == tokenize(function.code, language, EXACT.name)
-        assert all(function.code[token.start : token.end] == token.text != "" for token in tokens)
+    for code, (tokens, edges) in sample(language, EXACT.name):
+        assert tokens == tokenize(code, language, EXACT.name)
+        assert all(code[token.start : token.end] == token.text != "" for token in tokens)
         assert all(edge.head < edge.first <= edge.last < len(tokens) for edge in edges)
         relations |= {edge.relation for edge in edges}
     assert relations <= {relation.name for relation in TABLES[language].relations}
@@ -148,12 +155,9 @@ def test_tokens_and_edges_of_the_sample(language):
 @pytest.mark.parametrize("language", INTERPOLATING)
 def test_interpolation_adds_what_is_inside_of_strings_and_nothing_else(language):
     functions = Counter()
-    for function in read("sample", language, Skips()):
-        whole, opened = (
-            exact(function.code, language),
-            annotate(function.code, language, INTERPOLATED.name),
-        )
-        assert opened.tokens == tokenize(function.code, language, INTERPOLATED.name)
+    both = zip(sample(language, EXACT.name), sample(language, INTERPOLATED.name))
+    for (code, whole), (_, opened) in both:
+        assert opened.tokens == tokenize(code, language, INTERPOLATED.name)
         strings = [token for token in whole.tokens if token not in opened.tokens]
         functions[bool(strings)] += 1
         spans = {(token.start, token.end): "" for token in strings}

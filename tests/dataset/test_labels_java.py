@@ -202,7 +202,7 @@ SIGNS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, *WORDS, "/*/ */", "//\n"]))))
 def test_literals_and_operators_are_javalangs(words):
     code = " ".join(words) + " ;"

@@ -46,7 +46,7 @@ def test_golden_pairs_show_every_relation(language):
     ("language", "variant"),
     [(language, variant) for language, variants in PUBLISHED.items() for variant in variants],
 )
-@pytest.mark.parametrize("split", ["test", "valid"])
+@pytest.mark.parametrize("split", [pytest.param("test", marks=pytest.mark.long), "valid"])
 def test_every_function_has_its_reference_labels(shared, language, variant, split):
     """Tokens, edges, their order, and the order in which the relations first occur."""
     code = slice_of_codesearchnet(shared, language, split)

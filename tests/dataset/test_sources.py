@@ -400,7 +400,7 @@ def test_a_broken_published_file_is_refused_with_its_name(tmp_path, data, compla
         read_all(write(tmp_path, {"CodeSyntax_python.json": data}))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("config", published.files().values())
 def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(
     shared, tmp_path, config

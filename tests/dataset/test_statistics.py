@@ -166,7 +166,7 @@ def test_a_plain_loop_counts_the_same(dataset_folder, config):
     assert found.characters.max == max(len(row["code"]) for row in rows)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_most_frequent_offsets_are_the_best_offset_baselines(shared, real_functions):
     """On the shared Python slice: the published procedure's best offset and its score, rule `first`, k = 1."""
     reference = json.loads((shared / "data/baselines/python.json").read_text())

@@ -436,7 +436,7 @@ def noise_nearby(edges, rng, heads=6):
 
 @pytest.mark.parametrize("both_splits", ["sample python", "sample java"], indirect=True)
 def test_noise_is_not_better_than_the_baseline(both_splits):
-    """Heads that know nothing but that dependents come soon; tests/benchmarks/baselines.py does this 200 times."""
+    """Heads that know nothing but that dependents come soon."""
     validation, test, result = both_splits
     rng = np.random.default_rng(0)
     alarms = []

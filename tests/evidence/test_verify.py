@@ -341,8 +341,8 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
 
 @pytest.mark.parametrize("attack", RANKS, ids=lambda attack: attack.name)
 def test_forged_ranks(attack, ledgers, honest_means):
-    """One draw each; tests/benchmarks/forgeries.py makes more. A forgery of a few edges
-    may be missed in one draw, but then it gains next to nothing, and another draw finds it."""
+    """One draw each. A forgery of a few edges may be missed in one draw, but then it gains next to
+    nothing, and another draw finds it."""
     task, found, honest, validation = ledgers
     test, _ = forged(attack, honest, validation)
     assert not np.array_equal(test.ranks, honest.ranks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-RUNS = ("kills", "corruptions", "reproducibility", "hostile", "fuzz", "mutants")
+RUNS = ("kills", "corruptions", "reproducibility", "fuzz", "mutants")
 """Modules beside this one, each with `run(seed, times)`, which makes a row, and TIMES, how many times are usual."""
 
 

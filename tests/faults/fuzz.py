@@ -1,57 +1,78 @@
 """Fuzzing: no input of others ends in an error that is not ours, or takes more time or memory than it may.
 
-    python tests/faults/fuzz.py --inputs 200000 --seed 0
-    python tests/faults/fuzz.py --seed 0 --only 4711      # one input again, with its traceback
+    python tests/faults/fuzz.py --times 20000 --seed 0
 
-An input depends on the seed and its number alone. Inputs are code for the annotators and edits of all languages
-(tests/support/attacks/fuzzed_code.py) and files of every foreign format (tests/support/attacks/fuzzed_files.py). A plain generator, not
-hypothesis: 200,000 inputs take minutes, and what it finds is small anyway; atheris would guide by the coverage of Python,
-but the parsers are C. A process of its own takes the inputs; if it dies or hangs, that counts, and the next goes on.
+Hypothesis draws the inputs, most of them right ones with a few changes: code for the annotators and edits of every
+language, and files of every foreign format. It shows what is wrong as small as it can make it.
 """
 
 from __future__ import annotations
 
-import argparse
+import atexit
+import functools
+import gzip
+import io
 import json
 import logging
-import os
-import random
+import math
 import resource
-import subprocess
+import shutil
 import sys
 import tempfile
-import threading
 import time
-import traceback
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import hypothesis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rows import Row
-from support.attacks import fuzzed_code
+from rows import Row, script
+from support.models import cubert_release
 
-from codesyntax_dataset import annotate, tokenize
+from codesyntax_dataset import annotate, check, corpus, tokenize
 from codesyntax_dataset.edits import edit
 from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.safe_files import LONGEST_FUNCTION
+from codesyntax_dataset.schema import Skips
+from probing.evidence import gather, submission
+from probing.instruments.attention import errors
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import load as load_result
+from probing.instruments.masking.mask import mask
+from probing.instruments.masking.result import MaskingLedger, MaskResult
+from probing.instruments.silencing.result import SilencingLedger, SilencingResult
+from probing.models.cubert.convert import TensorBundle
+from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
+from probing.models.load import load as load_model
+from probing.models.load import load_tokenizer
+from probing.models.location import TINY, read_models
+from probing.publish import board
+from probing.runs.data import FUNCTION_COLUMNS
+from probing.runs.ledger_file import load_shard
 
-TIMES = 200_000
+SMALL = Path(__file__).resolve().parents[1] / "data/small"
+RESULT = "mouse.python.test.c22e27d8"
+
+TIMES = 20_000
 SECONDS = 2.0
 """CPU time of an input of at most 50,000 characters or bytes; of longer ones, for each 50,000."""
 MEGABYTES = 500
-HANGS = 60
-"""Seconds after which a process that goes on with one input is ended."""
-
-
-WRONG = ("foreign exception", "several lines", "the process ended", "too slow", "too large")
-"""What must not become of an input: an exception of another family, a message of several lines, ..."""
 
 
 class Input(NamedTuple):
@@ -62,200 +83,442 @@ class Input(NamedTuple):
     work: Callable[[], object]
 
 
-class Outcome(NamedTuple):
-    """What became of an input: `accepted`, `refused`, or what is wrong."""
+def tried(one: Input) -> str:
+    """Whether an input is `accepted` or `refused`.
 
-    number: int
-    target: str
-    became: str
-    seconds: float
-    said: str = ""
-
-
-def code_input(rng: random.Random) -> Input:
-    language = rng.choice(fuzzed_code.LANGUAGES_OF_CODE)
-    text = fuzzed_code.code(rng, language)
-    variant = rng.choice(LANGUAGES[language].variant_names)
-    kind = rng.random()
-    if kind < 0.8:
-        return Input(f"annotate {language}", len(text), lambda: annotate(text, language, variant))
-    if kind < 0.9:
-        return Input(f"tokenize {language}", len(text), lambda: tokenize(text, language, variant))
-    name = rng.choice([*EDITS])
-    return Input(f"edit {language}", len(text), lambda: edit(text, language, name, variant))
+    Raises AssertionError if that takes too long or too much memory, and any error that is not ours.
+    """
+    began, peak, became = time.process_time(), _peak(), "accepted"
+    try:
+        one.work()
+    except CodeSyntaxError:
+        became = "refused"
+    seconds, megabytes = time.process_time() - began, (_peak() - peak) >> 10
+    allowed = SECONDS * max(1, min(one.size, LONGEST_FUNCTION) / 50_000)
+    assert seconds <= allowed, f"{one.target}: {seconds:.1f} s for {one.size:,} characters"
+    assert megabytes <= MEGABYTES, f"{one.target}: {megabytes:,} MB for {one.size:,} characters"
+    return became
 
 
-def input_of(seed: int, number: int, files: bool) -> Input:
-    rng = random.Random(f"{seed}-{number}")
-    if files and rng.random() < 0.25:
-        from support.attacks import fuzzed_files
-
-        return Input(*fuzzed_files.file_input(rng))
-    return code_input(rng)
+def _peak() -> int:
+    """The most kilobytes that this process had in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Outcome]:
-    """What becomes of inputs, in this process."""
-    if files:
-        from support.attacks import fuzzed_files
-
-        fuzzed_files.place_all()
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number in numbers:
-        one = input_of(seed, number, files)
-        held = _resident()
-        began, became, said = time.process_time(), "accepted", ""
-        try:
-            with quiet():
-                one.work()
-        except CodeSyntaxError as error:
-            became = "refused"
-            if "\n" in str(error):
-                became, said = "several lines", repr(str(error))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # panics of the tokenizers library are no Exceptions
-            became = "foreign exception"
-            said = "".join(traceback.format_exception_only(error)).strip()[:300] + _where(error)
-        seconds = time.process_time() - began
-        if became not in WRONG and seconds > SECONDS * max(
-            1, min(one.size, LONGEST_FUNCTION) / 50_000
-        ):
-            became, said = "too slow", f"{seconds:.1f} s for {one.size:,} characters"
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        if peak > base and peak > held + MEGABYTES * 1024 and became not in WRONG:
-            became, said = "too large", f"{(peak - held) >> 10:,} MB for {one.size:,} characters"
-        base = peak
-        yield Outcome(number, one.target, became, seconds, said)
+# ---------------------------------------------------------------------------------------------- changes
 
 
-def _resident() -> int:
-    """Kilobytes in memory now: what inputs before have loaded, such as torch, is not of the next one."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() >> 10
+@st.composite
+def changed(draw, whole: Sequence, pieces: st.SearchStrategy):
+    """A sequence with up to six parts of it left out, doubled or exchanged for others."""
+    for _ in range(draw(st.integers(0, 6))):
+        begin = draw(st.integers(0, len(whole)))
+        end = begin + draw(st.sampled_from([0, 0, 1, 1, 2, 16, 300, len(whole)]))
+        part = draw(pieces | st.sampled_from([whole[:0], 2 * whole[begin:end]]))
+        whole = whole[:begin] + part + whole[end:]
+    return whole
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
+STRANGE = (
+    *"\0\x0b\f\r\x1b\x1c\x7f\x85\xa0\u0301\u200b\u200d\u2028\u2029\u202e\u2066\ufeff\ufffd",
+    *("\ud800", "\udfff", "\U0001f600", "\U0001d518", "e\u0301\u0301\u0301", "\r\n", "\n\r"),
+    *("\\\r\n", "é", "ſ", "ﬁ", "١"),
+)
+TOKENS = (
+    *"()[]{}<>,;:.?!@#$%^&*-+=|\\/~`'\"_ \t\n0aZ",
+    *"''' \"\"\" f' rb\" \\N{ \\x \\u{ -> => :: ... .. ?. ?? ** // /* */ <!-- <?php ?> << <<< >> &&".split(),
+    *"|| := <=> === 0x 0b1 1e 1_ 1__1 0777 9j 1.e5 r#\" b' #{ ${ %w[ <<~E\n ]] {{ }}".split(" "),
+    *"if else for while return def class lambda async await yield match case try except finally with import".split(),
+    *"new public static void int final switch default do throw throws catch instanceof assert enum record var".split(),
+    *"function const let of in typeof delete interface type extends implements enum func go defer chan range".split(),
+    *"fn mut impl trait where unsafe dyn move loop end begin rescue ensure unless until elsif then foreach echo".split(),
+)
+
+
+def often(pieces: st.SearchStrategy) -> st.SearchStrategy:
+    """A piece once, or so often that it nests deeply if it opens something."""
+    return st.builds(
+        lambda piece, times: piece * times, pieces, st.sampled_from([1, 1, 1, 30, 110, 1000])
+    )
+
+
+def in_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+BYTES = often(
+    st.binary(max_size=16) | st.sampled_from([*map(in_bytes, STRANGE + TOKENS), b"9" * 5000])
+)
+
+DEEP = b"[" * 100_000
+NUMBERS = [0, -1, 1, 255, 256, 2**31, 2**63, -(2**64), 10**400, 0.5, 1e308, math.nan, math.inf]
+TEXTS = [*STRANGE, "", "../../x", "/dev/zero", "<script>", "\x1b[2J", "a" * 5000, "1", "{}"]
+ODD = st.sampled_from([None, True, *NUMBERS, *TEXTS, [], {}, [[]] * 5, [0] * 20_000])
+
+
+@st.composite
+def altered(draw, value: Any) -> Any:
+    """A JSON value in which something else stands at one place, or nothing."""
+    if not isinstance(value, (dict, list)) or not value or not draw(st.integers(0, 5)):
+        return draw(ODD)
+    value = value.copy()
+    key = draw(st.sampled_from([*value] if isinstance(value, dict) else range(len(value))))
+    if draw(st.integers(0, 5)):
+        value[key] = draw(altered(value[key]))
+    else:
+        del value[key]
+    return value
+
+
+@st.composite
+def altered_table(draw, data: bytes) -> bytes:
+    """A Parquet file with another column, other rows, another number or other metadata."""
+    table = pq.read_table(io.BytesIO(data))
+    rows, place = len(table), draw(st.integers(0, table.num_columns - 1))
+    name, kind = table.column_names[place], table.schema.types[place]
+    change = draw(st.sampled_from(["dropped", "column", "rows", "number", "metadata", "metadata"]))
+    if change == "dropped":
+        table = table.drop_columns(name)
+    elif change == "column":
+        value = draw(st.sampled_from([None, "x", 1.5, [1], 2**40]))
+        table = table.set_column(place, name, pa.array([value] * rows))
+    elif change == "rows":
+        chosen = draw(st.lists(st.integers(0, rows - 1), max_size=rows))
+        table = table.take(pa.array(chosen, pa.int64()))
+    elif change == "number" and pa.types.is_int32(kind):
+        numbers = table.column(place).to_numpy().copy()
+        numbers[draw(st.integers(0, rows - 1))] = draw(
+            st.sampled_from([-1, -(2**31), 2**31 - 1, 7])
+        )
+        table = table.set_column(place, name, pa.array(numbers))
+    elif change == "metadata" and table.schema.metadata:
+        metadata = dict(table.schema.metadata)
+        name = draw(st.sampled_from([*metadata]))
+        value = altered(json.loads(metadata[name])).map(json.dumps).map(str.encode)
+        table = table.replace_schema_metadata({name: draw(value | st.just(DEEP))})
+    written = io.BytesIO()
+    pq.write_table(table, written)
+    return written.getvalue()
+
+
+def content_of(path: Path) -> st.SearchStrategy[bytes]:
+    """The content of a file with changes, of its bytes or of what they say."""
+    data = path.read_bytes()
+    if path.suffix == ".parquet":
+        return altered_table(data) | changed(data, BYTES)
+    if path.suffix == ".json":
+        value = altered(json.loads(data)).map(json.dumps).map(str.encode)
+        return value | changed(data, BYTES) | st.just(DEEP)
+    if path.suffix == ".gz":
+        return changed(gzip.decompress(data), BYTES).map(gzip.compress) | changed(data, BYTES)
+    return changed(data, BYTES)
+
+
+# ------------------------------------------------------------------------------------------------- code
+
+LANGUAGES_OF_CODE = [name for name, language in LANGUAGES.items() if not language.of_treebanks]
+
+
+@functools.cache
+def functions(language: str) -> list[tuple[str, ...]]:
+    """Some functions of the sample as tokens and what is between them."""
+    found = []
+    for function in islice(corpus.read("sample", language, Skips()), 20):
+        parts, end = [], 0
+        for token in tokenize(function.code, language):
+            parts += [function.code[end : token.start], token.text]
+            end = token.end
+        found.append((*parts, function.code[end:]))
+    return found
+
+
+@st.composite
+def borrowed(draw) -> tuple[str, ...]:
+    """A part of a function, perhaps of another language."""
+    function = draw(st.sampled_from(functions(draw(st.sampled_from(LANGUAGES_OF_CODE)))))
+    begin = draw(st.integers(0, len(function)))
+    return function[begin : begin + draw(st.sampled_from([1, 3, 10, 1000]))]
+
+
+PIECES = often(st.lists(st.sampled_from(TOKENS + STRANGE), max_size=4).map(tuple)) | borrowed()
+
+
+@st.composite
+def code(draw, language: str) -> str:
+    return "".join(draw(changed(draw(st.sampled_from(functions(language))), PIECES)))
+
+
+@st.composite
+def of_code(draw, language: str) -> Input:
+    text, variant = draw(code(language)), draw(st.sampled_from(LANGUAGES[language].variant_names))
+    works = [
+        partial(annotate, text, language, variant),
+        partial(tokenize, text, language, variant),
+        partial(edit, text, language, draw(st.sampled_from([*EDITS])), variant),
+    ]
+    return Input(language, len(text), draw(st.sampled_from(works)))
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+class Format(NamedTuple):
+    """Files that are read together: what writes them into a folder, which of them is changed, and what reads the folder."""
+
+    make: Callable[[Path], object]
+    changed: str
+    readers: Sequence[Callable[[Path], object]]
+
+
+def files(contents: dict[str, str | bytes]) -> Callable[[Path], object]:
+    def make(folder: Path) -> None:
+        for name, content in contents.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return make
+
+
+def copied(source: Path) -> Callable[[Path], object]:
+    return partial(shutil.copytree, source)
+
+
+def only(folder: Path) -> Path:
+    """The one file or folder in a folder."""
+    (path,) = folder.iterdir()
+    return path
+
+
+def build_from(folder: Path, config: str) -> None:
+    """Read the source in a folder, and label what is in it."""
+    for function in corpus.read(str(only(folder)), config, Skips()):
+        corpus.to_row(*corpus.label(function, LANGUAGES[function.language].configs[config])[:2])
+
+
+def builds(*configs: str) -> list[Callable[[Path], object]]:
+    return [partial(build_from, config=config) for config in configs]
+
+
+PYTHON = "def f(x):\n    return x.y\n"
+MEMBER = "python/final/jsonl/test/python_test_0.jsonl.gz"
+FUNCTION = {"code": PYTHON, "repo": "a/b", "path": "c.py", "func_name": "f", "url": "u"}
+LINES = gzip.compress(json.dumps(FUNCTION | {"language": "python", "partition": "test"}).encode())
+PUBLISHED = {
+    "code": PYTHON,
+    "tokens": ["def", "f", "(", "x", ")", ":", "\n", "    ", "return", "x", ".", "y"],
+    "id": 0,
+    "relns": {"Attribute:value->attr": [[9, 11, 11]], "children:parent->child": [[8, 9, 9]]},
+}
+SENTENCES = (Path(corpus.__file__).parent / "sample/treebanks").glob("de_*-test.conllu")
+
+
+def zipped(folder: Path) -> None:
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "python.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MEMBER, LINES)
+
+
+def code_folder(language: str) -> Format:
+    """A folder of source files, for each of the language's labels but those of edited code."""
+    two = "\n\n".join("".join(tokens) for tokens in functions(language)[:2])
+    name = f"code/project/a{LANGUAGES[language].suffixes[0]}"
+    variants = LANGUAGES[language].configs.items()
+    configs = [config for config, variant in variants if not variant.edit]
+    return Format(files({name: two}), "code/project/*", builds(*configs))
+
+
+def analysis(folder: Path) -> None:
+    found = {"edges": 3, "hits": 1, "errors": 2, "layer": 0, "head": 1}
+    found |= {"classes": {"bracket": {"errors": 2, "share": 100.0, "places": {}, "examples": []}}}
+    fields = {
+        "signature": "s",
+        "settings": json.loads(load_result(SMALL / f"results/{RESULT}.json").to_json())["settings"],
+        "rules": {"first": {"If:if->test": found}},
+        "differing": {"first": 0},
+    }
+    files({"a.errors.json": json.dumps(fields)})(folder)
+
+
+def masked(folder: Path) -> None:
+    mask(TINY, SMALL / "zoo", limit=2, draws=1, node_types=["parameters"], output=folder)
+
+
+def silenced(folder: Path) -> None:
+    rows = np.zeros(6, SilencingLedger.ROW)
+    rows["silenced"], rows["heads"] = [0, 1, 2, 0, 1, 2], [0, 1, 1, 0, 1, 1]
+    rows["relation"], rows["log_probability"] = [0, 0, 0, 1, 1, 1], -1
+    rows["edges"], rows["sub_tokens"], rows["length"] = 1, 2, 30
+    ledger = SilencingLedger(["If:if->test", "For:for->target"], rows, {"seed": 0})
+    folder.mkdir()
+    ledger.save(folder / "a.ledger.parquet")
+
+
+def entry(folder: Path) -> None:
+    (evidence,) = gather.gather(gather.find([SMALL / "results"]), SMALL / "zoo")
+    files({"one.hits.parquet": evidence.submission().to_bytes()})(folder)
+
+
+def checkpoint(folder: Path) -> None:
+    variables = cubert_release.variables(8, 1, 8).items()
+    few = {name: values for name, values in variables if values.size < 5000}
+    cubert_release.write_bundle(folder / "c.ckpt-1", few)
+
+
+def read_checkpoint(folder: Path) -> None:
+    bundle = TensorBundle(folder / "c.ckpt-1")
+    for name in bundle.variables:
+        bundle.read(name)
+
+
+def read_cubert_vocabulary(folder: Path) -> None:
+    read_vocabulary(only(folder))
+    CubertTokenizer(only(folder), "python")(PYTHON)
+
+
+FORMATS = {
+    "CodeSearchNet": Format(files({f"csn/{MEMBER}": LINES}), f"csn/{MEMBER}", builds("python")),
+    "CodeSearchNet, zip": Format(zipped, "*", builds("python")),
+    "published labels": Format(
+        files({"CodeSyntax_python.json": json.dumps([PUBLISHED] * 2)}), "*", builds("python")
+    ),
+    "treebank": Format(
+        files({"x-test.conllu": next(SENTENCES).read_bytes()[:6000]}),
+        "*",
+        builds("english", "german", "ud", "english_space_after"),
+    ),
+    "plain treebank": Format(
+        files({"x.txt": "dogs 2-nsubj\nbark 0-root\n\nthe 2-det\ncat 0-root\n"}),
+        "*",
+        builds("english", "ud"),
+    ),
+    **{f"folder of {language}": code_folder(language) for language in LANGUAGES_OF_CODE},
+    "repositories": Format(
+        files({"list.txt": 'a/b\nc/d\n{"repository": "e/f"}\n'}),
+        "*",
+        [lambda folder: corpus.read_repositories(only(folder))],
+    ),
+    "models": Format(
+        files({"models.txt": "# two\nmicrosoft/codebert-base\nuser/model@refs/pr/1 # one\n"}),
+        "*",
+        [lambda folder: read_models(only(folder))],
+    ),
+    "results": Format(
+        copied(SMALL / "results"),
+        f"{RESULT}.*",
+        [
+            lambda folder: RankLedger.load(folder / f"{RESULT}.ledger.parquet").counts(),
+            lambda folder: load_shard(folder / f"{RESULT}.ledger.parquet", RankLedger.load),
+            lambda folder: load_result(folder / f"{RESULT}.json"),
+            lambda folder: MaskResult.load(folder / f"{RESULT}.json"),
+            lambda folder: gather.find([folder]),
+        ],
+    ),
+    "error analysis": Format(analysis, "*", [lambda folder: errors.load(only(folder))]),
+    "masking": Format(
+        masked,
+        "*",
+        [
+            lambda folder: MaskingLedger.load(next(folder.glob("*.parquet"))),
+            lambda folder: MaskResult.load(next(folder.glob("*.json"))),
+        ],
+    ),
+    "silencing": Format(
+        silenced,
+        "*",
+        [
+            lambda folder: SilencingLedger.load(only(folder)),
+            lambda folder: SilencingResult.from_file(only(folder)),
+        ],
+    ),
+    "entry": Format(
+        entry,
+        "*",
+        [
+            lambda folder: submission.load(only(folder).read_bytes()),
+            lambda folder: board.read([folder]),
+        ],
+    ),
+    "dataset": Format(
+        copied(SMALL / "zoo"),
+        "**/*.*",
+        [
+            lambda folder: [*read_split(folder, "python", "test", FUNCTION_COLUMNS)[0]],
+            check.check_folder,
+        ],
+    ),
+    "tokenizer": Format(
+        copied(SMALL / "mouse"), "*.json", [lambda folder: load_tokenizer(str(folder))]
+    ),
+    "weights": Format(
+        copied(SMALL / "mouse"),
+        "*.safetensors",
+        [lambda folder: load_model(str(folder), device="cpu")],
+    ),
+    "CuBERT checkpoint": Format(checkpoint, "*", [read_checkpoint]),
+    "CuBERT vocabulary": Format(cubert_release.write_vocabulary, "*", [read_cubert_vocabulary]),
+}
+
+
+@functools.cache
+def place() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="codesyntax-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@st.composite
+def of_files(draw, name: str) -> Input:
+    """The files of a format, of which one is another; checksums beside them are right, so that it is read."""
+    honest, folder = place() / name, place() / "changed"
+    if not honest.exists():
+        FORMATS[name].make(honest)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(honest, folder)
+    path = draw(st.sampled_from(sorted(folder.glob(FORMATS[name].changed))))
+    path.write_bytes(draw(content_of(path)))
+    sums = folder / "SHA256SUMS"
+    if sums.exists():
+        sums.write_text(sha256sums(folder))
+    read = draw(st.sampled_from(FORMATS[name].readers))
+    return Input(name, path.stat().st_size, partial(read, folder))
+
+
+TARGETS = {language: of_code(language) for language in LANGUAGES_OF_CODE}
+TARGETS |= {name: of_files(name) for name in FORMATS}
+
+
+def tries(target: str, times: int, seed: int) -> Counter[str]:
+    """What becomes of so many inputs: how many are accepted and refused."""
+    became: Counter[str] = Counter()
+
+    @hypothesis.seed(seed)
+    @settings(
+        max_examples=times, database=None, deadline=None, suppress_health_check=[*HealthCheck]
+    )
+    @given(TARGETS[target])
+    def each(one: Input) -> None:
+        became[tried(one)] += 1
+
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            each()
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _where(error: BaseException) -> str:
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "/faults/" not in frame.filename
-    ]
-    return " at " + ", ".join(
-        f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-3:]
-    )
-
-
-def worker(seed: int, first: int, last: int, progress: str) -> None:
-    """Try inputs, and print what became of each; the file `progress` has the number of the one that is tried."""
-    told = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries print, too
-    with open(progress, "w") as file:
-
-        def numbers() -> Iterator[int]:
-            for number in range(first, last):
-                os.pwrite(file.fileno(), b"%12d" % number, 0)
-                yield number
-
-        for outcome in tried(seed, numbers()):
-            print(json.dumps(outcome), file=told)
-
-
-def outcomes(seed: int, inputs: int) -> Iterator[Outcome]:
-    """What becomes of so many inputs, in other processes, which may die or hang."""
-    first = 0
-    with tempfile.TemporaryDirectory() as folder:
-        progress = Path(folder, "number")
-        while first < inputs:
-            progress.write_text(f"{first:12}")
-            command = [
-                sys.executable,
-                __file__,
-                "--work",
-                json.dumps([seed, first, inputs, str(progress)]),
-            ]
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            watch = threading.Thread(target=_end_if_it_hangs, args=(process, progress), daemon=True)
-            watch.start()
-            seen = first - 1
-            for line in process.stdout or ():
-                outcome = Outcome(*json.loads(line))
-                seen = outcome.number
-                yield outcome
-            first = seen + 1
-            if process.wait():
-                yield Outcome(
-                    first, "unknown", "the process ended", 0.0, f"with status {process.returncode}"
-                )
-                first += 1
-
-
-def _end_if_it_hangs(process: subprocess.Popen, progress: Path) -> None:
-    before, since = "", time.monotonic()
-    while process.poll() is None:
-        time.sleep(1)
-        now = progress.read_text() if progress.exists() else ""
-        if now != before:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since > HANGS:
-            process.kill()
+    return became
 
 
 def run(seed: int, times: int) -> Row:
-    """All inputs, in a row; prints what is wrong, and a line for each target."""
-    tally: dict[str, Counter[str]] = defaultdict(Counter)
-    slowest: dict[str, float] = defaultdict(float)
-    wrong: Counter[str] = Counter()
-    for one in outcomes(seed, times):
-        tally[one.target][one.became] += 1
-        slowest[one.target] = max(slowest[one.target], one.seconds)
-        if one.became in WRONG:
-            wrong[one.became] += 1
-            print(f"{one.number}: {one.target}: {one.became}: {one.said}", flush=True)
-    for target in sorted(tally):
-        counts = ", ".join(f"{became} {count:,}" for became, count in sorted(tally[target].items()))
-        print(f"{target:28} {counts}; slowest {slowest[target]:.2f} s")
-    total = sum(sum(counts.values()) for counts in tally.values())
-    refused = sum(counts["refused"] for counts in tally.values())
-    said = ", ".join(f"{what}: {wrong[what]}" for what in WRONG)
-    assert not wrong, f"of {total:,} inputs: {said}"
-    return Row(
-        "Random inputs, in code and in files of every format", total, f"{refused:,} refused, {said}"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--inputs", type=int, default=TIMES)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="the number of one input")
-    parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        worker(*options.work)
-    elif options.only is not None:
-        one = input_of(options.seed, options.only, True)
-        print(one.target, one.size)
-        one.work()
-    else:
-        row = run(options.seed, options.inputs)
-        print(f"{row.what}: {row.tried:,}, {row.outcome}")
+    """All inputs, in a row; prints a line for each target."""
+    total: Counter[str] = Counter()
+    for target in TARGETS:
+        became = tries(target, times // len(TARGETS), seed)
+        print(f"{target:24} {dict(became)}", flush=True)
+        total += became
+    outcome = f"{total['refused']:,} refused; errors that are not ours, crashes, hangs: 0"
+    return Row("random inputs, in code and in files of every format", total.total(), outcome)
 
 
 if __name__ == "__main__":
-    main()
+    script(run, TIMES)

@@ -30,16 +30,10 @@ from probing.runs.records import exactly, explain, parse
 SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
 
-@pytest.mark.parametrize(
-    ("files", "inputs"), [(False, 150), pytest.param(True, 200, marks=pytest.mark.slow)]
-)
 @pytest.mark.slow
-def test_random_inputs_are_read_or_refused(files, inputs):
-    found = [*fuzz.tried(1, range(inputs), files)]
-    assert [one for one in found if one.became in fuzz.WRONG] == []
-    became = Counter(one.became for one in found)
-    assert became.total() == inputs and min(became["accepted"], became["refused"]) > inputs / 10
-    assert len({one.target for one in found}) > (40 if files else 20)
+def test_random_inputs_are_read_or_refused():
+    became = sum((fuzz.tries(target, 4, seed=1) for target in fuzz.TARGETS), Counter())
+    assert min(became["accepted"], became["refused"]) > became.total() / 10
 
 
 def test_json_is_parsed_up_to_its_most_bytes():
@@ -50,16 +44,16 @@ def test_json_is_parsed_up_to_its_most_bytes():
 
 @pytest.mark.slow
 def test_what_goes_wrong_is_noticed(monkeypatch):
-    def crash(*_):
+    def crash():
         raise RecursionError
 
-    def wastes(*_):
+    def waste():
         sum(range(30_000_000))
 
-    for work, became in ((crash, "foreign exception"), (wastes, "too slow")):
-        monkeypatch.setattr(fuzz, "SECONDS", 0.1)
-        monkeypatch.setattr(fuzz, "input_of", lambda *_, work=work: fuzz.Input("t", 1, work))
-        assert [one.became for one in fuzz.tried(0, [0], files=False)] == [became]
+    monkeypatch.setattr(fuzz, "SECONDS", 0.1)
+    for work, error in ((crash, RecursionError), (waste, AssertionError)):
+        with pytest.raises(error):
+            fuzz.tried(fuzz.Input("t", 1, work))
 
 
 HIDDEN = {  # errors that tree-sitter reports of a node, but of none of its parts

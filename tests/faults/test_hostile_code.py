@@ -49,11 +49,10 @@ def test_java_beyond_what_its_parser_survives_is_refused(code):
         annotate(code, "java")
 
 
-@pytest.mark.parametrize("language", ["javascript", "typescript"])
-def test_code_that_the_parser_recovers_from_again_and_again_is_refused(language):
+def test_code_that_the_parser_recovers_from_again_and_again_is_refused():
     before = time.process_time()
     with pytest.raises(ParseError, match="takes too long"):
-        annotate("function f() { " + "->]" * 20_000 + " }", language)
+        annotate("function f() { " + "->]" * 20_000 + " }", "typescript")
     assert time.process_time() - before < 10  # minutes where a square is in it
 
 

@@ -83,6 +83,9 @@ def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [NAMES[what] for what in ("markup", "mathtext", "controls", "a heading")]
+)
 def test_a_figure_is_drawn_with_any_name_and_valid(name):
     with figures.style():
         drawn = figures.lay_out(

@@ -15,7 +15,7 @@ from conftest import figures_unrendered
 from support.processes import ended
 from world import COMMANDS, world
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 QUICK = ("build", "mask", "board")
 
@@ -31,7 +31,6 @@ def usual(of):
     return {name: kills.undisturbed(of, COMMANDS[name]) for name in QUICK}
 
 
-@pytest.mark.long
 def test_kills_are_survived(of, usual):
     assert (
         kills.trials(of, random.Random(1), 4, {name: usual[name] for name in QUICK[:2]}).total()

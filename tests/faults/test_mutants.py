@@ -116,7 +116,7 @@ print(json.dumps([told, mutants.row(fates).outcome]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_fate_of_each_mutant(tmp_path: Path):
     """Of a constant, a statement that only a fixture executes, one that no test executes, and one nobody can tell apart."""
     root, folder = tmp_path / "root", tmp_path / "folder"

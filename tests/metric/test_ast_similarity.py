@@ -399,19 +399,13 @@ except ValueError as error:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ours", [True, False], ids=["installed", "as on the Hub"])
-def test_evaluate_loads_it(ours, tmp_path):
-    """By its folder; and where our packages are missing, from its two scripts alone."""
-    folder = FOLDER
-    if not ours:
-        folder = tmp_path / "ast_similarity"
-        folder.mkdir()
-        for file in ("ast_similarity.py", "similarity.py"):
-            shutil.copy(FOLDER / file, folder)
-    missing = UNUSED if ours else UNUSED + OURS
-    process = start(
-        LOAD, tmp_path / "home", tmp_path, ROOT if ours else None, [folder], missing=missing
-    )
+def test_evaluate_loads_it_as_on_the_hub(tmp_path):
+    """Where our packages are missing, from its two scripts alone."""
+    folder = tmp_path / "ast_similarity"
+    folder.mkdir()
+    for file in ("ast_similarity.py", "similarity.py"):
+        shutil.copy(FOLDER / file, folder)
+    process = start(LOAD, tmp_path / "home", tmp_path, None, [folder], missing=UNUSED + OURS)
     ((module, result), error) = output(process)
     assert module.startswith("evaluate_modules.metrics.ast_similarity.")
     assert {name: result[name] for name in NAMES} == {

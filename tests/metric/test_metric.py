@@ -172,7 +172,7 @@ def computed(functions, form="lists", **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(functions=functions(), rule=st.sampled_from(RULES))
 def test_equals_plain_loop(form, functions, rule):
     plain = plain_score(functions, [1, 2, 3, 20], rule)
@@ -275,7 +275,7 @@ def test_input_is_left_as_it_was():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(functions=functions())
 def test_every_way_of_adding_gives_the_same(functions):
     one_by_one = computed(functions, k=[1, 2], rule="any")

@@ -424,7 +424,22 @@ def assert_ranked(
     assert (ranks < WORST_RANK).mean() > 0.9
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model)
+QUICK = {
+    *"bert roberta modernbert distilbert deberta-v2 mpnet xlnet bart t5 gpt2 llama".split(),
+    *"gemma2 qwen2 gpt_oss granite_swa lfm2 deepseek_v3 gpt_neo".split(),
+    *"longformer convbert mamba bros clip".split(),
+}
+"""One family of each kind: what is particular to the others is their code in transformers, which no change of ours touches."""
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=[] if family.model in QUICK else pytest.mark.long)
+        for family in FAMILIES
+    ],
+    ids=lambda family: family.model,
+)
 def test_family(family, tokenizer):
     model = build(family)
     if family.path == "refused":
@@ -634,14 +649,6 @@ def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, toke
 
 def run(encoder: Encoder, length: int) -> None:
     encoder.run(encoder.inputs([np.full(length, 9, np.int32)]), "eager")
-
-
-def test_enough_families():
-    outcomes = {family.model: family.path for family in FAMILIES}
-    assert len(outcomes) == len(FAMILIES) >= 55
-    assert {"t5", "distilbert", "albert", "gemma2", "gpt_oss", "deberta-v2", "mpnet"} <= set(
-        outcomes
-    )
 
 
 _LOCAL = "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()

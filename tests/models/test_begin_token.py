@@ -110,22 +110,23 @@ def test_functions_that_must_fit_a_decoder_fit_it_with_the_token_in_front(
     assert read[1] > read[0]
 
 
-@pytest.fixture
-def before_and_now(decoder, fewer_functions, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def before_and_now(decoder, fewer_functions, tmp_path_factory):
     """Results on both splits of a model that read with nothing in front, and that reads after a token."""
-    decoder.save_pretrained(tmp_path / "model")
-    reading("").save_pretrained(tmp_path / "model")
+    folder = tmp_path_factory.mktemp("study")
+    decoder.save_pretrained(folder / "model")
+    reading("").save_pretrained(folder / "model")
 
     def both():
         for split in ("test", "validation"):
-            given = {"max_length": LONGEST, "limit": 10, "output": tmp_path / "results"}
-            probe(tmp_path / "model", fewer_functions, split=split, **given)
+            given = {"max_length": LONGEST, "limit": 5, "output": folder / "results"}
+            probe(folder / "model", fewer_functions, split=split, **given)
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subtokens, "begin_token", lambda tokenizer: None)
         both()
     both()
-    return sorted((tmp_path / "results").glob("*.json"))
+    return sorted((folder / "results").glob("*.json"))
 
 
 @pytest.mark.slow

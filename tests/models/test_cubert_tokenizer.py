@@ -316,7 +316,16 @@ def test_any_text(vocabulary, language):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[] if name in ("python", "java_nocomments_nowhitespace") else pytest.mark.long,
+        )
+        for name in SETTINGS
+    ],
+)
 def test_reference(shared, name):
     """Sub-tokens, ids and the published alignment are those of the original, for 200 functions.
 

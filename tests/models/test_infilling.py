@@ -34,8 +34,6 @@ CODES = (
 )
 FAMILIES = {
     "llama": {},
-    "qwen2": {"num_key_value_heads": 1},
-    "gemma": {"head_dim": 16, "num_key_value_heads": 2},
     "starcoder2": {"sliding_window": 300, "num_key_value_heads": 1},
     "gpt_bigcode": {},
 }
@@ -251,7 +249,7 @@ def test_a_model_whose_writing_depends_on_the_batch_is_refused():
 RUN = {
     "node_types": ["parameters", "return_statement"],
     "draws": 2,
-    "limit": 5,
+    "limit": 3,
     "max_length": 500,
 }
 
@@ -307,9 +305,8 @@ def test_the_result_says_that_it_was_infilled(folder, dataset_folder, whole, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch_tokens", [1, 20_000])
-def test_batches_change_nothing(folder, dataset_folder, whole, tmp_path, batch_tokens):
-    mask(folder, dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
+def test_batches_change_nothing(folder, dataset_folder, whole, tmp_path):
+    mask(folder, dataset_folder, **RUN, batch_tokens=1, output=tmp_path)
     assert files(tmp_path) == whole
 
 

@@ -11,7 +11,6 @@ from support.hub.loopback_hub import LoopbackHub
 from transformers import (
     CONFIG_MAPPING,
     AutoModel,
-    AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
@@ -36,9 +35,6 @@ _LAYERS = {
 }
 FAMILIES = {
     "bert": (_LAYERS, AutoModelForMaskedLM),
-    "roberta": (_LAYERS | {"max_position_embeddings": 514}, AutoModelForMaskedLM),
-    "gpt2": ({"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}, AutoModelForCausalLM),
-    "llama": (_LAYERS | {"num_key_value_heads": 2}, AutoModelForCausalLM),
     "t5": (
         {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4},
         AutoModelForSeq2SeqLM,

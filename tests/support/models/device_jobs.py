@@ -1,4 +1,4 @@
-"""Tiny models of twelve families, and all that runs on a device: capture and ranking, masking, silencing heads.
+"""Tiny models of five families, and all that runs on a device: capture and ranking, masking, silencing heads.
 
 A model is made and self-checked on the CPU; the jobs run where its weights are then put.
 """
@@ -48,21 +48,9 @@ _SMALL = {
     "bos_token_id": 0,
     "eos_token_id": 1,
 }
-_GROUPED = {**_SMALL, "num_key_value_heads": 2}
-_WINDOWED = {**_GROUPED, "head_dim": 8, "sliding_window": 8}
 
 MASKED = {
     "bert": _SMALL,
-    "roberta": _SMALL,
-    "electra": {**_SMALL, "embedding_size": 16},
-    "distilbert": {**_SMALL, "dim": 32, "n_heads": HEADS, "hidden_dim": 48},
-    "modernbert": {
-        **_SMALL,
-        "global_attn_every_n_layers": 2,
-        "local_attention": 8,
-        "cls_token_id": 0,
-        "sep_token_id": 1,
-    },
     # probed by its eager maps
     "deberta-v2": {
         **_SMALL,
@@ -72,10 +60,14 @@ MASKED = {
 }
 DECODERS = {
     "gpt2": {**_SMALL, "n_embd": 32, "n_head": HEADS, "n_positions": 300},
-    "llama": _GROUPED,
-    "mistral": _WINDOWED,
-    "gemma2": {**_WINDOWED, "attn_logit_softcapping": 1.0},
-    "gpt_oss": {**_WINDOWED, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "gpt_oss": {
+        **_SMALL,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "sliding_window": 8,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    },
 }
 ENCODERS = {
     "t5": {
@@ -87,7 +79,6 @@ ENCODERS = {
         "decoder_start_token_id": 0,
     },
 }
-FAMILIES = [*MASKED, *DECODERS, *ENCODERS]
 
 
 class Prepared(NamedTuple):
