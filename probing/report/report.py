@@ -175,6 +175,7 @@ def sections(
         *information.sections(informed),
         *information.preference_sections(preferred),
         *(Section(result.settings.name, result.title, parts(result)) for result in others),
+        *(_about_results(all_findings) if all_findings else []),
     ]
     fold(rest)
     if all_findings:
@@ -198,9 +199,7 @@ def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Sec
         *edited.edits(all_findings, edited.read_edited(all_findings, data)),
         *([] if headline.one_training(all_findings) else means.emergence(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
-        Section("method", "How to read this", method("attention")),
         *map(_config_section, all_findings),
-        _provenance_table(all_findings),
     ]
 
 
@@ -217,6 +216,13 @@ def _config_section(findings: Findings) -> Section:
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))
     return Section(findings.name, findings.title, notes, sections)
+
+
+def _about_results(all_findings: Sequence[Findings]) -> list[Section]:
+    return [
+        Section("method", "How to read this", method("attention")),
+        _provenance_table(all_findings),
+    ]
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:
