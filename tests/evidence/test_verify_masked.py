@@ -32,7 +32,7 @@ def model(tmp_path_factory):
 def honest(model, dataset_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("honest")
     types = ["return_statement", "parameters", "while_statement"]
-    run = {"node_types": types, "draws": 2, "limit": 20, "max_length": LONGEST}
+    run = {"node_types": types, "draws": 2, "limit": 40, "max_length": LONGEST}
     return mask(str(model), dataset_folder, **run, output=folder).paths(folder)[0]
 
 
