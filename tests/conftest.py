@@ -199,6 +199,30 @@ def fewer_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFacto
     )
 
 
+@pytest.fixture
+def smaller(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch) -> None:
+    """The sample has some of its projects, and the embedded encoder is a tiny one, for tests in which no score matters."""
+    from codesyntax_dataset import sources
+    from codesyntax_dataset.sources import SAMPLE
+    from probing.models import location
+    from probing.models.location import EMBEDDED
+
+    folder = tmp_path_factory.mktemp("smaller")
+    sample = shutil.copytree(sources._located(SAMPLE), folder / "sample")
+    for split in ("test", "validation"):
+        for suffix in ("py", "java", "go"):
+            projects = {path.parent for path in (sample / split).glob(f"*/*.{suffix}")}
+            for project in sorted(projects)[2:]:
+                shutil.rmtree(project)
+    monkeypatch.setattr(sources, "_located", lambda name: str(sample) if name == SAMPLE else name)
+    model = shutil.copytree(tiny_model, folder / "package/model")
+    (folder / "package/tiny_encoder.py").touch()
+    monkeypatch.syspath_prepend(folder / "package")
+    weights = location.sha256(model / "model.safetensors")
+    tiny = location._Embedded("tiny_encoder", model.name, weights)
+    monkeypatch.setitem(location._EMBEDDED, EMBEDDED, tiny)
+
+
 @pytest.fixture(scope="session")
 def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.TempPathFactory):
     """What there is to publish about the tiny model on some functions in Python."""

@@ -11,6 +11,7 @@ import sys
 import click
 import pytest
 from support.commands import run
+from support.evidence.masked_entries import masked
 
 import probing
 from codesyntax_dataset.errors import ModelError
@@ -47,13 +48,11 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.slow
-def test_results_are_scored_and_compared_without_what_takes_long_to_import(
-    dataset_folder, tmp_path
-):
+def test_results_are_scored_and_compared_without_what_takes_long_to_import(evidence, tmp_path):
     """What makes both quick; the time itself is not a test's to measure."""
-    asked = ("tiny-code-mlm --data", dataset_folder, "--limit 4 --output", tmp_path, "-q")
-    run("probe", *asked)
-    run("mask", *asked)
+    masked().save(tmp_path)
+    for result in (evidence.probed.test, evidence.probed.validation):
+        result.save(tmp_path)
     code = (
         "import sys\nfrom probing.cli import main\n"
         "folder = sys.argv[1]\n"
@@ -109,6 +108,7 @@ def test_help_lists_every_command_once_in_its_section():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("smaller")
 def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
     """Without data, the sample is built, both splits are probed, and the held-out score comes first."""
     monkeypatch.chdir(tmp_path)
@@ -223,24 +223,6 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
     assert run("score", *sorted(tmp_path.iterdir())).stdout == probed.stdout
 
 
-@pytest.mark.slow
-def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
-    run(
-        "probe",
-        tiny_model,
-        "--data",
-        dataset_folder,
-        "--split test --limit 4 --output",
-        tmp_path,
-    )
-    (path,) = tmp_path.glob("*.json")
-    accepted = run("verify", path, "--model", tiny_model, "--data", dataset_folder)
-    assert accepted.stdout.splitlines()[-1] == "accepted"
-    path.write_text(path.read_text().replace('"functions": 4', '"functions": 5'))
-    rejected = run("verify", path, "--model", tiny_model, "--data", dataset_folder, status=1)
-    assert rejected.stdout.splitlines()[-1] == "REJECTED"
-
-
 # Bad input ----------------------------------------------------------------------------------------------------------
 
 
@@ -271,7 +253,7 @@ def test_full_disk(full_disk, tiny_model, dataset_folder):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unrendered")
+@pytest.mark.usefixtures("smaller", "unrendered")
 def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""
     for name in ("probe_models", "mask"):

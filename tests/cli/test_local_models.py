@@ -21,7 +21,7 @@ def study(tiny_model, dataset_folder, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         splits = "--split test --split validation"
-        run("probe models/one models/two", splits, "--limit 12 --output results -q")
+        run("probe models/one models/two", splits, "--limit 5 --output results -q")
         for shard in ("1/2", "2/2"):
             run("probe models/one --split test --limit 99 --output shards --shard", shard)
     return folder

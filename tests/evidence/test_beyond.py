@@ -39,9 +39,9 @@ def of_splits(edges, rank_of):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("avoided", AVOIDED)
-def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
+def test_offsets_find_nothing_and_knowledge_everything(edges):
     """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
+    avoided = AVOIDED[0]
     offsets = best_offsets(edges["validation"], avoided)
     ledgers = of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0))
     copies, easy = beyond(*ledgers, avoided), on_easy_edges(*ledgers, offsets)
@@ -58,7 +58,7 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
             ),
             avoided,
         )
-        for seed in range(20)
+        for seed in range(8)
     ]
     others = rivals(edges["validation"], edges["test"], avoided)
     # without those of few edges

@@ -78,8 +78,6 @@ def by_every_order(case, direction):
 
 
 CASES = {
-    "one token": (5, [(0, 2, 2)], ()),
-    "several of one row": (5, [(1, 2, 2), (1, 4, 4), (1, 0, 0), (1, 2, 2)], ()),
     "spans and tokens of one row": (5, [(1, 2, 4), (1, 3, 3), (1, 0, 0)], ()),
     "a span around its head": (5, [(2, 1, 3), (2, 2, 2)], ()),
     "a span that begins at its head": (4, [(1, 1, 3)], ()),
@@ -97,7 +95,7 @@ CASES = {
 def test_all_ranks_of_a_function_are_as_likely_as_by_every_order(case, few, direction, monkeypatch):
     monkeypatch.setattr(module, "_FEW", few)
     tokens, edges, left_out = CASES[case]
-    heads = 20_000
+    heads = 8_000
     ranks = random_attention(edges_of((tokens, edges), left_out=left_out), direction, heads).ranks[
         :, :, 0
     ]

@@ -13,6 +13,7 @@ from support.commands import run
 import probing
 from codesyntax_dataset.errors import LedgerError
 from probing.evidence.verify import verify
+from probing.instruments.information import learn
 from probing.instruments.information.hits import hits
 from probing.instruments.information.inform import Informing, _ranked
 from probing.instruments.information.result import InformationLedger, InformationResult
@@ -42,8 +43,10 @@ def inform(session, dataset_folder):
 
 @pytest.fixture(scope="module", autouse=True)
 def small_parts():
+    """And one penalty, of those that `test_choice.py` chooses among."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Informing, "PART", 8)
+        patch.setattr(learn, "SURFACE_PENALTIES", (2.0,))
         yield
 
 

@@ -6,18 +6,12 @@ import csv
 import doctest
 import re
 import shlex
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import yaml
 from support.commands import run
-
-from codesyntax_dataset import sources
-from codesyntax_dataset.sources import SAMPLE
-from probing.models import location
-from probing.models.location import EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,7 +37,13 @@ IN_FINDINGS = (
 )
 """What the commands begin with that make the numbers of the findings' first two tables."""
 
-FEWER = {"verify ": "--functions 2", "inform ": "--limit 10", "--data sentences ": "--limit 10"}
+FEWER = {
+    "verify ": "--functions 2",
+    "inform ": "--limit 10",
+    "surprise ": "--limit 3",
+    "ablate ": "--limit 1",
+    "--data sentences ": "--limit 10",
+}
 """What commands are given in addition that have this text, and whose numbers stand in no guide."""
 
 
@@ -64,24 +64,6 @@ def run_line(line: str) -> None:
         for path in (sorted(Path().glob(word)) if "*" in word else [word])
     ]
     run(*words, *(fewer for text, fewer in FEWER.items() if text in line))
-
-
-@pytest.fixture
-def smaller(tiny_model, tmp_path_factory, monkeypatch):
-    """The sample has some of its projects, and the embedded encoder is a tiny one, whose numbers stand in no guide."""
-    folder = tmp_path_factory.mktemp("smaller")
-    sample = shutil.copytree(sources._located(SAMPLE), folder / "sample")
-    for split in ("test", "validation"):
-        projects = sorted(path for path in (sample / split).iterdir() if list(path.glob("*.py")))
-        for project in projects[2:]:
-            shutil.rmtree(project)
-    monkeypatch.setattr(sources, "_located", lambda name: str(sample) if name == SAMPLE else name)
-    model = shutil.copytree(tiny_model, folder / "package/model")
-    (folder / "package/tiny_encoder.py").touch()
-    monkeypatch.syspath_prepend(folder / "package")
-    weights = location.sha256(model / "model.safetensors")
-    tiny = location._Embedded("tiny_encoder", model.name, weights)
-    monkeypatch.setitem(location._EMBEDDED, EMBEDDED, tiny)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
 import shutil
@@ -14,13 +15,20 @@ from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import numpy as np
 import pytest
+from support.processes import ended, start
 
 from codesyntax_dataset.languages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("codesyntax_dataset", "codesyntax_metric", "probing")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+COMMANDS = (
+    "build --source sample --config python",
+    "probe tiny-code-mlm --split test --limit 3 --output results",
+)
 
 # What runs the metric's Space: the Hub installs it there, and `app.py` is run nowhere else.
 OF_THE_SPACE = {"gradio"}
@@ -90,23 +98,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
-    run(
-        sys.executable,
-        "-c",
-        f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})",
-        cwd=tree,
-    )
+    code = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tree, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     (path,) = folder.glob("*.whl")
     return path
-
-
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    keep = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        command, cwd=cwd, env=keep | environment, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.mark.slow
@@ -123,57 +119,37 @@ def test_wheel_holds_every_file_of_the_packages(wheel):
 
 
 @pytest.mark.slow
-def test_wheel_works_where_nothing_else_is(wheel, tmp_path):
-    """In an environment without the repository: a model of the wheel on a few functions, and `evaluate.load` by path."""
-    venv = tmp_path / "venv"
-    run(sys.executable, "-m", "venv", "--without-pip", venv, cwd=tmp_path)
-    python = venv / "bin" / "python"
-    site = Path(
-        run(
-            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path
-        ).strip()
-    )
-    # dependencies are those of this environment; an editable install is not among them, for its .pth file is not read
-    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    (site / "dependencies.pth").write_text("\n".join(packages))
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-index",
-        "--no-compile",
-        wheel,
-        cwd=tmp_path,
-    )
-    assert run(venv / "bin" / "codesyntax", "--version", cwd=tmp_path).startswith("codesyntax")
-    commands = """build --source sample --config python
-probe tiny-code-mlm --split test --split validation --limit 3 --output results
-report results"""
-    # in one process, which imports torch once; then the example of the metric's card
-    script = f"""
-import sys
-unused = dict.fromkeys(("transformers", "scipy"))  # evaluate imports them where it can: seconds, for nothing here
-sys.modules |= unused
-import evaluate, numpy
-for name in unused:
-    del sys.modules[name]
-import probing
-from probing.cli import main
-print(probing.__file__)
-for command in {commands!r}.splitlines():
-    main(command.split(), standalone_mode=False)
-attention = numpy.zeros((1, 2, 4, 4))
-attention[0, :, 0] = [[0.4, 0.3, 0.1, 0.2], [0.1, 0.2, 0.2, 0.5]]
-metric = evaluate.load({str(site / "codesyntax_metric")!r})
-metric.add(prediction=attention, reference=[("If:if->test", 0, 1, 1), ("If:if->body", 0, 3, 3)])
-print(metric.compute(k=[1, 2])["scores"])
-"""
-    found, *_, scores = run(python, "-c", script, cwd=tmp_path).splitlines()
-    assert Path(found) == site / "probing" / "__init__.py"
-    assert scores == "{'1': 100.0, '2': 100.0}"
-    assert "tiny-code-mlm" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+def test_wheel_works_where_nothing_else_is(wheel, evaluate, tmp_path):
+    """Unpacked, away from the repository: a model of the wheel on a few functions, and `evaluate.load` by path.
+
+    In a child of this process, which has imported the libraries, and forgets what it has of the packages.
+    """
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    (entry_points,) = site.glob("*.dist-info/entry_points.txt")
+    assert entry_points.read_text() == "[console_scripts]\ncodesyntax = probing.cli:main\n"
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    def prepare() -> None:
+        os.chdir(folder)
+        sys.path.insert(0, str(site))
+        for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+            del sys.modules[name]
+
+    def work() -> None:
+        probing, cli = (importlib.import_module(name) for name in ("probing", "probing.cli"))
+        assert Path(probing.__file__) == site / "probing" / "__init__.py"
+        for command in COMMANDS:
+            cli.main(command.split(), standalone_mode=False)
+        # the example of the metric's card
+        attention = np.zeros((1, 2, 4, 4))
+        attention[0, :, 0] = [[0.4, 0.3, 0.1, 0.2], [0.1, 0.2, 0.2, 0.5]]
+        metric = evaluate.load(str(site / "codesyntax_metric"))
+        edges = [("If:if->test", 0, 1, 1), ("If:if->body", 0, 3, 3)]
+        metric.add(prediction=attention, reference=edges)
+        assert metric.compute(k=[1, 2])["scores"] == {"1": 100.0, "2": 100.0}
+
+    log = tmp_path / "log"
+    assert ended(start(work, log, prepare=prepare)) == 0, log.read_text()
+    assert "tiny-code-mlm" in next((folder / "results").glob("*.json")).read_text("utf-8")

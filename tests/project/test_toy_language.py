@@ -18,7 +18,7 @@ from support.commands import run
 import codesyntax_dataset
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
-from codesyntax_dataset.errors import ArgumentError, DatasetError, ParseError, SourceError
+from codesyntax_dataset.errors import ArgumentError, ParseError, SourceError
 from codesyntax_dataset.languages import (
     CONFIGS,
     LANGUAGES,
@@ -163,22 +163,6 @@ def test_a_language_without_keywords_has_offset_baselines_alone(source, tmp_path
     assert {
         score[0] for by_k in found["keyword"]["scores"].values() for score in by_k.values()
     } == {0}
-
-
-def test_many_keywords(source, tmp_path):
-    """Whichever stand before those that occur; but for more than the baseline can tell apart."""
-    found = []
-    for others in (0, 62, 63, 64, 100):
-        with registered(
-            replace(SUMS, keywords=(*(f"word{number}" for number in range(others)), *SUMS.keywords))
-        ):
-            build(str(source), ["sums"], tmp_path / f"data-{others}")
-            found.append(baseline(tmp_path / f"data-{others}", "sums").summaries)
-    assert found[1:] == found[:1] * 4
-    with registered(replace(SUMS, keywords=tuple(f"word{number}" for number in range(129)))):
-        build(str(source), ["sums"], tmp_path / "data")
-        with pytest.raises(DatasetError, match="Sums has 129 keywords, expected at most 128"):
-            baseline(tmp_path / "data", "sums")
 
 
 def test_a_name_that_is_taken_is_refused(sums):

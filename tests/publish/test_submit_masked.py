@@ -138,7 +138,6 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
         ({"rate": 0.5}, "--rate 0.5, but a task needs --rate 1.0"),
         ({"limit": 5}, "partial run: run it without --limit"),
         ({"split": "validation"}, "--split validation, but a task needs --split test"),
-        ({"config": "java"}, "but a task needs --node-types .*enhanced_for_statement"),
         (
             {"config": "java_skip_semicolon"},
             "but a task needs --node-types .*enhanced_for_statement",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.commands import run as command
 
-from probing import merge, scores
+from probing import scores
 from probing.evidence.verify import verify
 from probing.instruments.attention.probe import Probing
 from probing.instruments.plain import PlainLedger, PlainResult
@@ -119,37 +119,6 @@ def test_counts(counting):
         "|partial:20"
     )
     assert "PARTIAL: first 20 functions" in result.title
-
-
-def test_resumed(counting, whole, tmp_path, monkeypatch):
-    real, parts = Counting.run, []
-
-    def stops(self, part, bar):
-        parts.append(len(part))
-        if len(parts) == 2:
-            raise KeyboardInterrupt
-        return real(self, part, bar)
-
-    monkeypatch.setattr(Counting, "run", stops)
-    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
-        run(counting(), tmp_path / "new")
-    run(counting(), tmp_path / "new")
-    # three parts, of which the second began twice
-    assert files(tmp_path / "new") == whole and len(parts) == 4
-
-
-def test_shards(counting, whole, tmp_path):
-    for number in (1, 2):
-        assert run(counting(), tmp_path / "shards", f"{number}/2") is None
-    assert len(list(merge([tmp_path / "shards"], tmp_path / "merged"))) == 1
-    assert files(tmp_path / "merged") == whole
-
-
-def test_cached(counting, tmp_path, monkeypatch):
-    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
-    first = run(counting())
-    monkeypatch.setattr(Counting, "prepare", lambda _: pytest.fail("prepared again"))
-    assert run(counting()) == first
 
 
 def test_scored_and_verified(whole, tiny_model, tmp_path):
