@@ -14,7 +14,6 @@ from probing import probe, probe_training
 from probing.evidence.verify import verify
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import load
-from probing.instruments.attention.runner import Runner
 from probing.models.location import Checkpoint, checkpoints, step_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
