@@ -46,6 +46,14 @@ def test_exact_offsets():
     assert list(zip(found.first, found.last)) == [(0, 0), (2, 3), (4, 4)]
 
 
+def test_one_character_in_two_sub_tokens():
+    # a byte-level tokenizer splits `é` (one character) into two sub-tokens with the same offsets
+    assert aligned("éx", [(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)], [False] * 3) == [
+        (0, 1),
+        (2, 2),
+    ]
+
+
 def test_space_before_the_word_belongs_to_nobody():
     """Of `if x:` + line break + indentation + `return 1`: offsets with their spaces, and as RoBERTa's tokenizer trims them."""
     code = "if x:\n    return 1"
@@ -63,6 +71,36 @@ def test_space_before_the_word_belongs_to_nobody():
     expected = [(0, 0), (1, 1), (2, 2), (3, 3), (-1, -1), (4, 4), (5, 5)]
     for offsets in (spaces, trimmed):
         assert aligned(code, tokens, offsets, [False] * 6) == expected
+
+
+def test_white_space_in_a_sub_token():
+    # a tab before the word is nobody's, as is a space; a line break behind it serves the token of that name
+    assert aligned("\treturn", [(0, 1), (1, 7)], [(0, 7)], [False]) == [(-1, -1), (0, 0)]
+    assert aligned("x: \n", [(0, 1), (1, 2), (3, 4)], [(0, 1), (1, 4)], [False] * 2) == [
+        (0, 0),
+        (1, 1),
+        (1, 1),
+    ]
+    # a sub-token of tabs is that of the indentation, one of spaces is nobody's
+    assert aligned("\tx", [(0, 1), (1, 2)], [(0, 1), (1, 2)], [False] * 2) == [(0, 0), (1, 1)]
+    assert aligned("  x", [(0, 2), (2, 3)], [(0, 2), (2, 3)], [False] * 2) == [(-1, -1), (1, 1)]
+    # one without characters is nobody's, at the beginning of the code, too
+    assert aligned("ab", [(0, 1), (1, 2)], [(0, 0), (0, 1), (1, 1), (1, 2)], [False] * 4) == [
+        (1, 1),
+        (3, 3),
+    ]
+    assert aligned("ab", [(0, 2)], [(0, 1), (1, 1)], [False] * 2) == [(0, 0)]
+    # inside a token they count as anything else
+    assert aligned("'  '", [(0, 4)], [(0, 1), (1, 3), (3, 4)], [False] * 3) == [(0, 2)]
+
+
+def test_empty_token_and_no_sub_tokens_own_nothing():
+    assert aligned("ab", [(0, 0), (0, 2), (1, 1), (2, 2)], [(0, 2)], [False]) == [
+        (-1, -1),
+        (0, 0),
+        *[(-1, -1)] * 2,
+    ]
+    assert aligned("ab", [(0, 2)], [(0, 0)], [True]) == [(-1, -1)]
 
 
 def test_the_first_sub_token_is_one_like_any_other():

@@ -227,12 +227,18 @@ def classify(code, language, head, dependent, chosen):
         (("if",), "no prediction"),  # the reading token itself
         (("(", 1), "bracket"),
         ((":", 1), "separator"),
+        ((".", 1), "separator"),
         (("=",), "operator"),
+        ((">",), "operator"),
         (("yield",), "keyword"),
+        (("True",), "keyword"),
+        (("3.5",), "literal"),
         (('"""About f."""',), "literal"),
         (("size",), "inside the dependent"),
         (("item", 0), "outside its block"),  # the loop's own line is not in its body
         (("total", 0), "inside its block"),
+        (("items", 1), "outside its block"),
+        (("items", 0), "outside its block"),
         (("# done",), "other"),
     ],
 )
@@ -321,11 +327,16 @@ def test_line_breaks_and_indentation(line_break):
     ("chosen", "expected"),
     [
         (("{", 2), "bracket"),
+        ((";", 0), "separator"),
+        (("+=",), "operator"),
+        (("null",), "keyword"),
         (("int", 1), "keyword"),
         (("'x'",), "literal"),
+        (("0",), "literal"),
         (("get",), "inside the dependent"),
         (("count", 3), "inside its block"),
         (("size",), "outside its block"),
+        (("f",), "outside its block"),
     ],
 )
 def test_java_classes(chosen, expected):

@@ -51,6 +51,11 @@ def test_round_trip_and_same_bytes(tmp_path):
     assert (tmp_path / "b.parquet").read_bytes() == (tmp_path / "c.parquet").read_bytes()
 
 
+def test_one_layer_of_one_head(tmp_path):
+    ledger_of([0, 1], layers=1, heads=1).save(tmp_path / "a.parquet")
+    assert same(RankLedger.load(tmp_path / "a.parquet"), ledger_of([0, 1], layers=1, heads=1))
+
+
 def test_a_byte_stands_where_the_format_says(tmp_path):
     """At place (rule * layers + layer) * heads + head of the column `ranks`, read by pyarrow alone."""
     ledger = ledger_of([0, 1, 2], layers=2, heads=3)

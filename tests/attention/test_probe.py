@@ -232,7 +232,7 @@ def test_saved_and_computed_again(result, tmp_path):
     assert again.to_json() == result.to_json()
 
 
-@pytest.mark.parametrize(("size", "threads"), [(1, 1), (8, 2)])
+@pytest.mark.parametrize(("size", "threads"), [(1, 1), (8, 2), (32, 1)])
 def test_scores_do_not_depend_on_batches_or_threads(
     size, threads, result, tiny_model, fewer_functions, monkeypatch
 ):
@@ -633,7 +633,7 @@ def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, fewer_functions
         probe(model, fewer_functions, "python", weights="norms")
 
 
-@pytest.mark.parametrize("pool", ["max", "last"])
+@pytest.mark.parametrize("pool", ["mean", "max", "first", "last"])
 def test_pools_say_what_they_are(tiny_model, fewer_functions, result, tmp_path, pool):
     """Other ranks, which come out again; tests/attention/test_ranking.py has the pools."""
     model, signed = str(tiny_model), {"mean": "mean-mean", "max": "max-mean"}.get(pool, pool)

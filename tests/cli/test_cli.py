@@ -271,6 +271,6 @@ def test_demo_runs(tmp_path, monkeypatch):
     assert str((tmp_path / "demo/report/index.html").resolve()) in rest  # on a line of its own
     assert len(rest) < 30
     page = (tmp_path / "demo/report/index.html").read_text("utf-8")
-    assert "masked syntax" in page and "control spans" in page
+    assert "Masked syntax" in page and "control spans" in page
     assert "codesyntax probe microsoft/codebert-base" in result.stdout
     assert (tmp_path / "demo/codesyntax/README.md").exists()

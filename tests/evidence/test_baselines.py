@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from unittest.mock import patch
 
 import datasets
 import numpy as np
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import BEST_BASELINE
-from codesyntax_metric.topk_uas import DIRECTIONS, RULES
+from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
 from probing.cli import main
 from probing.evidence.baselines import (
     KINDS,
@@ -23,12 +25,16 @@ from probing.evidence.baselines import (
     better,
     evaluate,
     ledger,
+    only,
     pick,
     read_edges,
 )
-from probing.evidence.protocols import compare, published
+from probing.evidence.protocols import TABLE_MEASURES, compare, held_out, published
+from probing.evidence.random_attention import random_attention
+from probing.instruments.attention.ledger import RankLedger
 from probing.models.load import with_random_weights
 from probing.runs import data as controls
+from probing.stats import intervals
 
 pytestmark = pytest.mark.slow
 
@@ -135,6 +141,21 @@ def test_baselines_do_what_the_definition_says(functions, direction, further_key
                         )
 
 
+def test_an_example_by_hand():
+    """Offsets to `first`: 1 twice, 3 once. `else` hits one edge; the `in` that counts is behind another `in`."""
+    words = "if x : y else z in in".split()
+    edges = [("r", 0, 1, 2), ("r", 3, 4, 5), ("r", 4, 7, 7)]
+    of_function = read_edges(dataset_of((words, edges)), "python", "test")
+    picks = pick(of_function)
+    assert picks.names("offset", "first", "r") == [1, 3]
+    assert picks.names("offset", "any", "r") == [1, 3]
+    assert picks.names("offset", "last", "r") == [2, 3]
+    assert picks.names("keyword", "first", "r") == ["else"]
+    ranks = ledger(of_function, picks).ranks[:, :, 0]  # (rules, edges, kinds)
+    assert ranks[RULES.index("first")].tolist() == [[0, 255], [0, 0], [1, 255]]
+    assert ranks[RULES.index("last")].tolist() == [[0, 255], [0, 255], [1, 255]]
+
+
 def test_as_many_keywords_as_eight_bits_tell_apart():
     """By hand: `x` is the head of an early one and of the last; in the other direction the last one is a head."""
     own = LANGUAGES["python"].keywords
@@ -172,6 +193,16 @@ def test_the_furthest_offset():
     assert picks.names("offset", "first", "near") == [512]
     assert picks.names("offset", "any", "far") == []
     assert ledger(of_function, picks).ranks[0, :, 0, 0].tolist() == [0, 255]
+
+
+@pytest.mark.parametrize("language", ["python", "java"])
+def test_offsets_score_the_same_in_both_directions(dataset_folder, language):
+    edges = read_edges(dataset_folder, language, "test")
+    one, other = (
+        only(ledger(edges, pick(edges, direction)), "offset").ranks for direction in DIRECTIONS
+    )
+    assert np.array_equal(one, other)
+    assert (one != 255).any()
 
 
 def reference(shared, dataset, language):
@@ -250,6 +281,23 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
             assert 1 - left.mean() == pytest.approx(theirs, abs=1e-9)
 
 
+def test_the_paper_and_its_best_offsets(shared, slices):
+    """shared/docs/published-evaluation.md: on this slice 71.3 at 2, 92.1 at 2, 98.6 at 1 and 79.9 at 3."""
+    _, edges = reference(
+        shared, datasets.load_dataset(str(slices), "python", split="test"), "python"
+    )
+    picks = pick(edges)
+    relations = score(only(ledger(edges, picks), "offset").counts(), [1], "first")["relations"]
+    for relation, offset, best in [
+        ("Assign:target->value", 2, 71.3),
+        ("Call:func->args", 2, 92.1),
+        ("If:if->test", 1, 98.6),
+        ("For:for->iter", 3, 79.9),
+    ]:
+        assert picks.names("offset", "first", relation)[0] == offset
+        assert relations[relation]["1"]["score"] == pytest.approx(best, abs=0.05)
+
+
 def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folder):
     result = baseline(dataset_folder, "java")
     for protocol, of_kinds in result.hits.items():
@@ -318,6 +366,38 @@ def test_an_empty_list_is_filled_from_the_nearest_offset_on():
     assert pick(code).filled(code).names("keyword", "first", "r")[:3] == ["False", "if", "None"]
 
 
+@pytest.fixture(scope="module", params=["sample python", "slices java"])
+def both_splits(request):
+    """Edges of validation and of test, and the baselines."""
+    data, config = request.param.split()
+    folder = request.getfixturevalue({"sample": "dataset_folder", "slices": "slices"}[data])
+    edges = [read_edges(folder, config, split) for split in ("validation", "test")]
+    return *edges, evaluate(*edges)
+
+
+def test_more_guesses_find_no_less(both_splits):
+    """And 20 guesses about as much as the 20 tokens that come next, which need no choice."""
+    _, test, result = both_splits
+    curves = {}
+    for kind, chosen in result.hits["held-out"].items():
+        found = chosen.hits.scores(kind).reshape(3, 20, -1)  # (rules, k, R)
+        assert kind == "combined" or (np.diff(found, axis=1) >= 0).all()
+        in_mean = [name in chosen.hits.counted for name in chosen.relations]
+        curves[kind] = found[..., in_mean].mean(axis=-1)
+    assert np.diff(curves["combined"]).min() > -1
+    held = result.hits["held-out"]["offset"]
+    names = np.array(test.relations)[test.relation]
+    first, last = test.first - test.head, test.last - test.head
+    near_by_rule = (
+        (first >= 1) & (first <= 20),
+        (last >= 1) & (first <= 20),
+        (last >= 1) & (last <= 20),
+    )
+    for rule, near in zip(RULES, near_by_rule):
+        next_tokens = np.mean([100 * near[names == name].mean() for name in held.hits.counted])
+        assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
+
+
 def test_of_two_that_find_as_much_the_offset_is_chosen():
     of_function = read_edges(dataset_of((["x", "if"], [("r", 0, 1, 1)])), "python", "test")
     assert not better(ledger(of_function, pick(of_function)))["r"][0].any()
@@ -335,6 +415,40 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
     held = result.hits["held-out"]
     assert held["offset"].total[:2, 0].tolist() == [0, 0]
     assert held["combined"].total[:20, 0].tolist() == [1] * 20
+
+
+def noise_nearby(edges, rng, heads=6):
+    """The ledger of heads that attend to the 20 tokens behind the one that reads, in random order."""
+    # (E, heads, 20)
+    order = rng.permuted(np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1)
+    first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
+    spans = (first, first), (first, last), (last, last)
+    near = np.arange(20)
+    ranks = [
+        np.where((begin <= near) & (near <= end), order, 255).min(axis=-1) for begin, end in spans
+    ]
+    names = ("function", "relation", "head", "first", "last", "tokens")
+    columns = {name: getattr(edges, name) for name in names}
+    return RankLedger(
+        relations=edges.relations, ranks=np.array(ranks)[:, :, None], settings={}, **columns
+    )
+
+
+@pytest.mark.parametrize("both_splits", ["sample python", "sample java"], indirect=True)
+def test_noise_is_not_better_than_the_baseline(both_splits):
+    """Heads that know nothing but that dependents come soon."""
+    validation, test, result = both_splits
+    rng = np.random.default_rng(0)
+    alarms = []
+    for seed in range(5):
+        model = held_out(noise_nearby(validation, rng), noise_nearby(test, rng))
+        model, baselines = (
+            chosen.at(TABLE_MEASURES) for chosen in (model, result.hits["held-out"]["combined"])
+        )
+        with patch.multiple(intervals, PERMUTATIONS=199, _SEED=seed):
+            found = compare(model, baselines).mean
+        alarms.append(found.significant & (found.value > 0))
+    assert np.mean(alarms, axis=0).max() <= 0.05
 
 
 def test_a_models_functions_give_the_same_edges_in_the_same_order(dataset_folder, tiny_model):
@@ -395,6 +509,61 @@ def test_bad_input_is_refused(dataset_folder):
         read_edges(dataset_of((["a"], [])), "python", "test")
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_random_attention_scores_what_combinatorics_says(dataset_folder, direction):
+    """A row ranks the other n - 1 tokens at random. Of m tokens in the dependent, itself aside, one is among the best k
+    with probability 1 - C(n - 1 - m, k) / C(n - 1, k); read one by one, with 1 - (1 - k / (n - 1)) ** m."""
+    edges = read_edges(dataset_folder, "python", "test")
+    found = random_attention(edges, direction, heads=1, seed=3)
+    chosen = published(found)
+    estimated = chosen.hits.by_group("model")
+    others = edges.tokens - 1
+    own = (edges.first <= edges.head) & (edges.head <= edges.last)
+    inside = edges.last - edges.first + 1 - own
+    covered, total = 0, 0
+    for number, name in enumerate(chosen.relations):
+        of = np.flatnonzero(edges.relation == edges.relations.index(name))
+        if len(of) < 50:
+            continue
+        for k in (1, 3, 10, 20):
+            single = np.mean(
+                [0 if edges.first[e] == edges.head[e] else min(1, k / others[e]) for e in of]
+            )
+            if direction == HEAD_FIRST:
+                anyone = [
+                    1 - math.comb(int(others[e] - inside[e]), k) / math.comb(int(others[e]), k)
+                    for e in of
+                ]
+            else:
+                anyone = [1 - (1 - min(1, k / others[e])) ** inside[e] for e in of]
+            for rule, expected in ((0, single), (1, np.mean(anyone))):
+                low, high = (
+                    bound[20 * rule + k - 1, number] for bound in (estimated.low, estimated.high)
+                )
+                covered, total = covered + (low <= 100 * expected <= high), total + 1
+    assert total > 50
+    assert covered / total > 0.85  # of 95 % intervals; those of a relation are of the same draws
+
+
+def test_redrawn_dependents_are_other_tokens_behind_the_head(dataset_folder):
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
+    redrawn = controls.redraw_dependents(rows, seed=1)
+    apart = behind = total = 0
+    for row, after in zip(rows, redrawn["relations"], strict=True):
+        for gold, edge in zip(row["relations"], after, strict=True):
+            assert (edge["relation"], edge["head"]) == (gold["relation"], gold["head"])
+            assert edge["last"] - edge["first"] == gold["last"] - gold["first"]
+            assert edge["first"] != gold["first"] and 0 <= edge["first"] <= edge["last"] < len(
+                row["tokens"]
+            )
+            apart += edge["first"] > gold["last"] or edge["last"] < gold["first"]
+            behind += edge["first"] > edge["head"]
+            total += 1
+    assert behind > 0.995 * total and apart > 0.9 * total
+    again, other = (controls.redraw_dependents(rows, seed=seed)["relations"] for seed in (1, 2))
+    assert list(again) == list(redrawn["relations"]) != list(other)
+
+
 def test_places_of_a_redrawn_dependent_by_hand():
     """Of ten tokens and a line break, behind head 2: 2 tokens at 5 may go to 3, 7 and 8; 4 at 6 only where they overlap."""
     edges = [("a", 2, 5, 6), ("b", 2, 6, 9), ("c", 2, 3, 9), ("d", 2, 3, 10)]
@@ -417,10 +586,6 @@ def test_places_of_a_redrawn_dependent_by_hand():
     assert set(places["b"]) == {(3, 6), (4, 7), (5, 8)}
     assert set(places["c"]) == {(4, 10)}  # only so that it ends in the line break
     assert set(places["d"]) == {(0, 7), (1, 8), (2, 9)}  # only before the head
-    drawn, again, other = (
-        list(controls.redraw_dependents(rows, seed=seed)["relations"]) for seed in (1, 1, 2)
-    )
-    assert drawn == again != other
 
 
 def test_random_weights_are_another_model_of_the_same_shape(tiny_model):

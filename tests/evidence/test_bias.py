@@ -53,6 +53,16 @@ def test_differences_on_one_side_are_found_from_some_functions_on(functions, fou
     assert float(biased({**honest, "forged": np.full(functions, 0.01)}) is not None) == found
 
 
+def test_one_side_among_honest_differences_is_found_half_the_time_where_it_is_as_large():
+    """Of 200 functions with normal differences: a shift by a third of a standard deviation, whose sum is 4.7 of them."""
+    rng = np.random.default_rng(0)
+    found = [
+        biased({"forged": rng.normal(1 / 3, 1, 200), **dict.fromkeys("abc", np.ones(1))})
+        for _ in range(200)
+    ]
+    assert 0.4 < np.mean([bias is not None for bias in found]) < 0.95
+
+
 def test_what_differences_gain_is_bounded_by_those_against():
     """Nobody loses anything: no more than ROUNDING. As much for as against: three deviations more."""
     once, none = np.ones(3), np.zeros(1)

@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from probing import compare, load, probe, scores
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing import compare, load, probe
 from probing.cli.group import main
 from probing.evidence.compared import _is_named
 
@@ -30,27 +32,49 @@ def results(tiny_model, dataset_folder, tmp_path_factory):
     return folder
 
 
+def hits(folder, split, functions):
+    """Relation -> for each edge, the heads that find it: (edges, layers, heads), by the rule first."""
+    (file,) = folder.glob(f"*.{split}.*.json")
+    ledger = load(file).ledger
+    kept = np.isin(ledger.function, functions)
+    ranks = np.concatenate([ranks for _, ranks in ledger.parts()], axis=1)[0]
+    return {
+        name: ranks[kept & (ledger.relation == number)] == 0
+        for number, name in enumerate(ledger.relations)
+        if (kept & (ledger.relation == number)).any()
+    }
+
+
 def functions_of(folder, split):
     (file,) = folder.glob(f"*.{split}.*.json")
     return set(load(file).ledger.function.tolist())
 
 
-def test_scores_and_differences_are_those_of_the_frame(results, dataset_folder):
-    """Of both models, which read the same functions; `test_scores.py` has the frame."""
+def test_scores_and_differences_are_those_of_plain_loops(results):
     (compared,) = compare(results / "one", results / "random")
-    difference = compared.difference
-    for side, name in enumerate(("one", "random")):
-        frame = scores([results / name], dataset_folder).query(
-            "protocol == 'held-out' and against == '' and rule == 'first' and k == 1"
+    common = {split: list(functions_of(results / "one", split)) for split in ("test", "validation")}
+    scores = []
+    for side in ("one", "random"):
+        chosen_on, scored = (
+            hits(results / side, split, common[split]) for split in ("validation", "test")
         )
-        found = frame[frame["system"] == "model"].set_index("group")["value"].to_dict()
-        assert compared.means[side] == pytest.approx(found.pop("mean"))
-        assert dict(zip(difference.relations, compared.relations[side])) == pytest.approx(found)
+        found = {}
+        for name in set(chosen_on) & set(scored):
+            totals = chosen_on[name].sum(axis=0)
+            best = np.unravel_index(totals.argmax(), totals.shape)
+            found[name] = 100 * scored[name][:, *best].mean()
+        scores.append(found)
+    assert compared.difference.relations == sorted(scores[0])
+    for side, found in enumerate(scores):
+        assert dict(zip(sorted(found), compared.relations[side])) == pytest.approx(found)
+        mean = np.mean([score for name, score in found.items() if name not in NOT_IN_MEAN])
+        assert compared.means[side] == pytest.approx(mean)
+    difference = compared.difference
     assert difference.mean.value[0] == pytest.approx(compared.means[0] - compared.means[1])
     assert difference.by_relation.value[0] == pytest.approx(
         compared.relations[0] - compared.relations[1]
     )
-    assert compared.functions == len(functions_of(results / "one", "test"))
+    assert compared.functions == len(common["test"])
     (reversed_,) = compare(results / "random", results / "one")
     assert reversed_.difference.mean.value == pytest.approx(-difference.mean.value)
     assert reversed_.difference.mean.p == pytest.approx(compared.difference.mean.p)

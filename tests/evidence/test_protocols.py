@@ -9,7 +9,7 @@ import pytest
 from support.evidence.hits import from_hits
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_metric.topk_uas import RULES, score
+from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.evidence.protocols import apply, choose, compare, compare_means, held_out, published
 from probing.evidence.summary import summary
 from probing.instruments.attention.ledger import RankLedger
@@ -38,6 +38,40 @@ def ledger_of(rows, heads=1):
 def everywhere(hits):
     """The same hits (F, R) by all rules at all k."""
     return np.broadcast_to(hits, (len(RULES), 20, *hits.shape))
+
+
+def test_a_planted_pattern_comes_back_exactly():
+    """In 40 functions of 10 tokens, head 1-2 finds 30 of 40 dependents of one relation and head 0-1 finds 8 of 40 of
+    the other, at the second place for the rest; all other heads look elsewhere."""
+    found = {TEST: (30, (1, 2)), ARGS: (8, (0, 1))}
+    parts = []
+    for function in range(40):
+        attention = np.full((2, 3, 10, 10), 0.01)
+        attention[..., 9] = 0.5  # where the others look
+        edges = []
+        for place, (relation, (hits, (layer, head))) in enumerate(found.items()):
+            reading, dependent = 1 + place, 5 + place
+            attention[layer, head, reading, dependent] = 0.9 if function < hits else 0.3
+            edges.append((relation, reading, dependent, dependent))
+        columns = np.array([edge[1:] for edge in edges], np.int32).T
+        parts.append(
+            RankLedger(
+                list(found), np.full(2, function, np.int32), np.arange(2, dtype=np.int32), *columns,
+                tokens=np.full(2, 10, np.int32), ranks=rank_attention(attention, edges), settings={},
+            )
+        )  # fmt: skip
+    planted = RankLedger.concatenate(parts)
+    for chosen in (published(planted), held_out(planted, planted)):
+        result = summary(chosen)["relations"]
+        for relation, (hits, (layer, head)) in found.items():
+            for rule in RULES:
+                one, two = result[relation][rule]["1"], result[relation][rule]["2"]
+                assert (one["score"][0], one["layer"], one["head"]) == (
+                    100 * hits / 40,
+                    layer,
+                    head,
+                )
+                assert (two["score"][0], two["layer"], two["head"]) == (100.0, layer, head)
 
 
 def test_published_is_the_metrics_own_score():
@@ -108,6 +142,30 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read():
             validation, ledger_of([(*row[:2], *row[:1:-1]) for row in test], heads=3), unread
         )
         assert turned.choice[ARGS][0, 0].tolist() == [0, 0] and turned.total[0, 0] == better
+
+
+@pytest.mark.slow
+def test_who_reads_less_chooses_no_better():
+    """Of random heads, for any functions that are skipped; chosen on what is left, the heads are often better."""
+    rng, better = np.random.default_rng(0), 0
+    for _ in range(40):
+        rows = [
+            (place, name, *rng.integers(3, size=4))
+            for place in range(5)
+            for name in (TEST, ARGS, ARGS)
+        ]
+        honest, test = (
+            ledger_of(of, heads=4)
+            for of in (rows, [(*row[:2], *rng.integers(3, size=4)) for row in rows])
+        )
+        whole = held_out(honest, test).total
+        for skipped in itertools.combinations(range(5), 2):
+            left = ledger_of(
+                [(*row[:2], *([255] * 4)) if row[0] in skipped else row for row in rows], heads=4
+            )
+            assert (held_out(left, test, skipped).total <= whole).all()
+            better += (held_out(left, test).total > whole).any()
+    assert better > 100
 
 
 def test_few_functions_are_marked_and_some_relations_do_not_count():

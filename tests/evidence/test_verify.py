@@ -36,7 +36,7 @@ from probing.evidence.verify import (
     verify,
     verify_each,
 )
-from probing.instruments.attention import ranking
+from probing.instruments.attention import align, ranking
 from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
@@ -93,7 +93,7 @@ def failed(path, tiny_model, dataset_folder, **options):
     return [check.name for check in verification.checks if not check.passed]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
     """Other batches, other threads, other functions each time: all accepted."""
     threads = torch.get_num_threads()
@@ -108,10 +108,12 @@ def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
         torch.set_num_threads(threads)
 
 
-def test_each_result_is_verified_as_it_was_made(tiny_model, dataset_folder, probed):
+@pytest.mark.parametrize(
+    "options", [{"dtype": "float16"}, {"max_length": 150}, {"weights": "norm"}, {"pool": "mean"}]
+)
+def test_each_result_is_verified_as_it_was_made(options, tiny_model, dataset_folder, probed):
     """Of one model in one command, whatever it is loaded with first."""
-    others = [{"dtype": "float16"}, {"max_length": 150}, {"weights": "norm"}, {"pool": "mean"}]
-    paths = [probed(), *(probed(**options) for options in others)]
+    paths = [probed(), probed(**options)]
     for verification in verify_each(paths, data=dataset_folder, functions=8):
         assert verification.accepted, verification.checks
 
@@ -142,6 +144,22 @@ def heads_swapped(ledger):
     return dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 0, 2]])
 
 
+def layers_reversed(ledger):
+    return dataclasses.replace(ledger, ranks=ledger.ranks[:, :, ::-1])
+
+
+def edges_reordered(ledger):
+    """Within each function, the second edge before the first."""
+    order = np.arange(len(ledger))
+    starts = np.flatnonzero(np.diff(ledger.function, prepend=-1))
+    order[starts], order[starts + 1] = starts + 1, starts
+    columns = {
+        name: getattr(ledger, name)[order]
+        for name in ("relation", "head", "first", "last", "tokens")
+    }
+    return dataclasses.replace(ledger, ranks=ledger.ranks[:, order], **columns)
+
+
 def one_function_less(ledger):
     kept = ledger.function != ledger.function[-1]
     names = ("function", "relation", "head", "first", "last", "tokens")
@@ -152,24 +170,26 @@ def one_function_less(ledger):
 
 @pytest.mark.parametrize(
     ("change", "check"),
-    [(heads_swapped, "ranks"), (one_function_less, "edges")],
+    [
+        (heads_swapped, "ranks"),
+        (layers_reversed, "ranks"),
+        (edges_reordered, "edges"),
+        (one_function_less, "edges"),
+    ],
 )
 def test_altered_ledgers(change, check, tiny_model, dataset_folder, honest):
     assert check in failed(altered(honest, change), tiny_model, dataset_folder)
 
 
-def test_every_column_of_edges_is_compared(ledgers):
+@pytest.mark.parametrize("column", ["function", "relation", "head", "first", "last", "tokens"])
+def test_every_column_of_edges_is_compared(column, ledgers):
     """One number of one edge."""
     task, _, honest, validation = ledgers
+    values = getattr(honest, column).copy()
+    values[7] = (values[7] + 1) % len(honest.relations) if column == "relation" else values[7] + 1
+    other = dataclasses.replace(honest, **{column: values})
     assert reprobed.InMemory(task, honest, validation).complete().passed
-    for column in ("function", "relation", "head", "first", "last", "tokens"):
-        values = getattr(honest, column).copy()
-        values[7] += 1
-        if column == "relation":
-            values[7] %= len(honest.relations)
-        other = dataclasses.replace(honest, **{column: values})
-        finding = reprobed.InMemory(task, other, validation).complete().finding
-        assert finding.startswith("1 of"), column
+    assert reprobed.InMemory(task, other, validation).complete().finding.startswith("1 of")
 
 
 def test_altered_numbers(tiny_model, dataset_folder, honest):
@@ -338,6 +358,14 @@ def test_forged_ranks(attack, ledgers, honest_means):
     assert 40 <= len(drawn.places) < len(task.functions)
 
 
+def test_the_honest_ledger_passes_such_a_draw(ledgers):
+    task, found, honest, validation = ledgers
+    with reprobed.recorded(found):
+        check, drawn = reprobed.again(task, honest, validation, seed=0, functions=64)
+    assert check.passed, check.finding
+    assert 40 <= len(drawn.places) < len(task.functions)
+
+
 def test_functions_are_drawn_by_what_they_may_have_gained():
     """The probability is 1 - 0.05 ** (points / 0.4), so that functions of 0.4 points together pass once in 20 times."""
     points = np.array([0.0, 0.1, 0.4, 1.0])
@@ -437,11 +465,24 @@ def alignment_shifted(patch):
 
     def shifted(*arguments, **options):
         first, last = real(*arguments, **options)
-        return ranking.Alignment(
+        return align.Alignment(
             np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last)
         )
 
     patch.setattr(probing.instruments.attention.probe, "align", shifted)
+
+
+def special_tokens_ranked(patch):
+    """The first and last code token get the special tokens before and behind them."""
+    real = probing.instruments.attention.probe.align
+
+    def with_special(code, start, end, offsets, special, **options):
+        first, last = real(code, start, end, offsets, special, **options)
+        first[0], last[0] = 0, max(last[0], 0)
+        first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
+        return align.Alignment(first, last)
+
+    patch.setattr(probing.instruments.attention.probe, "align", with_special)
 
 
 def diagonal_kept(patch):
@@ -466,7 +507,9 @@ def half_precision(patch):
     patch.setattr(probing.models.load, "load", halved)
 
 
-@pytest.mark.parametrize("sabotage", [alignment_shifted, diagonal_kept, half_precision])
+@pytest.mark.parametrize(
+    "sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision]
+)
 def test_sabotaged_runs(sabotage, tiny_model, dataset_folder, probed, monkeypatch):
     with monkeypatch.context() as patch:
         sabotage(patch)

@@ -247,7 +247,7 @@ def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
     asked = ("inform", tiny_model, "--data", dataset_folder, "--edges 30 --limit 20")
     printed = run(*asked, "--output", tmp_path)
     assert "attention adds" in printed.output and "PARTIAL: first 20" in printed.output
-    assert "mean of" in printed.output and "left out:" in printed.output
+    assert "mean of" in printed.output and "skipped:" in printed.output
     scored = run("score", next(folder.glob("*.parquet")), "--json")
     assert '"adds"' in scored.stdout
     table = parts(result)[0]

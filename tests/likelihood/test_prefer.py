@@ -164,6 +164,48 @@ def test_begins(decoder, monkeypatch):
     )
 
 
+@pytest.mark.slow
+def test_knows(decoder, data, monkeypatch):
+    """A model that finds the bytes of texts that parse likelier is right about all pairs, and one that does not, none."""
+
+    def planted(sign: int) -> Callable:
+        def log_probabilities(_, inputs, rows, columns):
+            texts = [
+                BYTES.decode(ids[mask > 0], skip_special_tokens=True)
+                for ids, mask in zip(*inputs.values())
+            ]
+            likely = torch.tensor([-1e-3 if parses(text) == (sign > 0) else -1.0 for text in texts])
+            return likely.to(rows.device)[rows].double()
+
+        return log_probabilities
+
+    for sign, accuracy in ((1, 100.0), (-1, 0.0)):
+        monkeypatch.setattr(ScoringModel, "log_probabilities", planted(sign))
+        result = prefer(decoder, data)
+        assert result.accuracy.whole == result.mean.whole == result.mean.place == accuracy
+        assert {one.whole for one in (*result.phenomena.values(), *result.distances.values())} == {
+            accuracy
+        }
+
+
+def parses(code: str) -> bool:
+    try:
+        compile(code, "", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_knows_nothing(decoder):
+    """Equal logits tie where both texts have as many sub-tokens, and otherwise prefer the shorter text."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(decoder)
+    torch.nn.init.zeros_(model.lm_head.weight)
+    result = prefer((model, BYTES), datasets.Dataset.from_list(PAIRS))
+    assert (result.phenomena["bracket"].whole, result.phenomena["bracket"].ties) == (50.0, 30)
+    assert (result.phenomena["loop"].whole, result.phenomena["loop"].ties) == (0.0, 0)
+
+
 def test_accuracies_by_hand(decoder, data, monkeypatch):
     """By phenomenon, distance and depth, of planted scores: every third pair is right, every fourth ties."""
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from support.commands import run
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.processes import together
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
@@ -185,6 +186,17 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
     assert sum(result.dropped.values()) == seen["dropped"] > 0
 
 
+def test_a_model_that_restores_everything(model, dataset_folder, monkeypatch):
+    """All similarities are 1 exactly, and there is no effect."""
+    monkeypatch.setattr(Planted, "__call__", lambda *_: True)
+    monkeypatch.setattr(MaskedModel, "scores", Planted().scores)
+    result = mask(model, dataset_folder, **RUN)
+    assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
+    assert {
+        arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)
+    } == {100.0}
+
+
 def test_counts_add_up(result):
     rows = result.ledger.rows
     pairs = (rows["copy"] == 0).sum()
@@ -223,8 +235,9 @@ def test_means_are_over_functions(result):
 # --- the same result ---
 
 
-def test_batches_change_nothing(model, dataset_folder, whole, tmp_path):
-    mask(model, dataset_folder, **RUN, batch_tokens=1, output=tmp_path)
+@pytest.mark.parametrize("batch_tokens", [1, 100_000])
+def test_batches_change_nothing(model, dataset_folder, whole, tmp_path, batch_tokens):
+    mask(model, dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
     assert files(tmp_path) == whole
 
 
@@ -232,6 +245,11 @@ def command(model, dataset_folder, output):
     types = " ".join(f"--node-types {name}" for name in TYPES)
     options = f"--draws 3 --limit 8 --max-length {LONGEST} --device cpu"
     return f"mask {model} {types} --data {dataset_folder} {options} --output {output}".split()
+
+
+def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_path):
+    together(command(model, dataset_folder, tmp_path))
+    assert files(tmp_path) == whole
 
 
 def test_the_cache_answers_for_the_same_parser_and_control_alone(

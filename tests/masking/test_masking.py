@@ -163,6 +163,7 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
         ("identifier", "def« f»(«a»,« b»):\n\treturn« a»+«b»\n"),
         ("identifier", "«x».«y» =« f»(«z»=1).«w»\n"),  # attributes and keywords, too
         ("parameters", "def f«(a, b)»:\n    pass\n"),
+        ("parameters", "def f«()»:\n    pass\n"),
         ("string", "x =« 'a' 'b'»\n"),
         # the string inside of an f-string is not one of the outermost
         (
@@ -173,7 +174,9 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
         ("if_statement", "«if a:\r\n\tb\r\nelse:\r\n\tc»\r\nd\r\n"),
         ("if_statement", "«if a:\n\tif b:\n\t\tc»\n«if d: e»\n"),
         ("comparison_operator", "x =« a<b<c»,« d is not e»\n"),
+        ("boolean_operator", "x =« a and (b or c)»\n"),
         ("return_statement", "def f():\n\t«return»\n"),
+        ("return_statement", "def f():\n\tpass\n"),
         ("for_in_clause", "[a« for a in b for c in d» if e]\n"),
         ("if_clause", "[a for a in b« if a»]\n"),
         ("while_statement", ""),
@@ -197,8 +200,11 @@ def test_by_hand(node_type, masked, protocol):
     ("node_type", "masked"),
     [
         ("if_statement", "void f() {\n\t«if (a) b(); else if (c) d();»\n}\n"),
+        ("enhanced_for_statement", "void f() { «for (A a : b) c();» for (;;) d(); }"),
         ("binary_expression", "boolean f() { return «a && b < c»; }"),
         ("string_literal", 'String f() { return «"a"» + «"b"»; }'),
+        ("formal_parameters", "int f«(int a, int b)» { return a; }"),
+        ("ternary_expression", "int f() { return «a ? b : c»; }"),
     ],
 )
 def test_java_by_hand(node_type, masked):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -38,7 +39,7 @@ from probing.publish.board import (
 from probing.publish.verified import RunAgain
 from probing.report.board import save
 from probing.stats.hits_file import SUFFIX
-from probing.stats.intervals import ranks
+from probing.stats.intervals import ALPHA, ranks
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +85,24 @@ def test_ranks_are_ranges_by_hand():
     # as good as `base` on average, and no test can tell it from either
     swings = base + np.resize([9.0, -9.0], 20)
     assert ranks(np.stack([base, better, swings])) == [(2, 3), (1, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("functions", [3, 6, 9, 12])
+def test_ranks_never_separate_more_often_than_the_exact_test(functions):
+    """All exchanges are tried, on differences that few functions decide and on even ones."""
+    signs = np.array(list(itertools.product([1, -1], repeat=functions)))
+    rng = np.random.default_rng(functions)
+    separated = 0
+    for trial in range(300):
+        gained = rng.normal(1, 0.3, functions) * rng.pareto(1 + trial % 3, functions)
+        exact = (np.abs(signs @ gained) >= abs(gained.sum()) - 1e-9).mean()
+        apart = ranks(np.stack([gained, np.zeros(functions)]).astype(np.float32)) == [
+            (1, 1),
+            (2, 2),
+        ]
+        assert exact <= ALPHA or not apart
+        separated += apart
+    assert (separated > 0) == (functions > 6)
 
 
 def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):

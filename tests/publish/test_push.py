@@ -9,8 +9,10 @@ import hashlib
 import importlib
 import json
 import math
+import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -30,6 +32,7 @@ from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
+from codesyntax_dataset.features import PAIR_FEATURES
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.schema import LABELS
@@ -103,9 +106,10 @@ def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_fold
 
 
 @pytest.mark.slow
-def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_folder):
+@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
+def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_folder, lfs):
     """With the client's own functions for pull requests, as the results of models need them."""
-    with LoopbackHub(lfs=True) as hub:
+    with LoopbackHub(lfs) as hub:
         connect(hub)
         hub.add(DATASET, {"notes.md": b"mine"})
         address = push_dataset(dataset_folder, DATASET).send(create_pr=True)
@@ -165,7 +169,10 @@ A_DAY = {"Retry-After": "86400"}
     ("fault", "complaint"),
     [
         (Fault("PUT|commit", FOREVER, after=1), "lost the connection"),  # gone after the first file
+        (Fault("PUT", FOREVER, status=500), "status 500"),
+        (Fault("preupload", FOREVER, status=503), "status 503"),
         (Fault("commit", status=500), "status 500 (ordered by the test)"),
+        (Fault("repos/create", status=502), "status 502"),
         (Fault("commit", FOREVER, status=429, headers=A_DAY), "wait 86400 seconds"),
         (Fault("commit", FOREVER, status=429), "wait some minutes"),
         (Fault("preupload", status=403), "may not write to user/codesyntax"),
@@ -203,7 +210,12 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
         (Fault("repos/create", 2, status=429, headers={"Retry-After": "7"}), [7, 7]),
         (Fault("/commit/", 1, status=429, headers={"RateLimit": '"api";r=0;t=55'}), [55]),
         # the client's own patience adds 1
+        (
+            Fault("preupload", 1, status=429, headers={"Retry-After": "7"}),
+            [8],
+        ),
         (Fault("PUT", 1, status=429, headers={"Retry-After": "7"}), [8]),
+        (Fault("PUT", 1, status=500), [1]),
         (Fault("PUT", 1), [1]),  # the first large file breaks in the middle
     ],
     ids=lambda value: f"{value.on} {value.status}" if isinstance(value, Fault) else "",
@@ -271,7 +283,17 @@ def test_a_token_that_the_hub_knows_no_more_is_not_printed_even_if_the_hub_does(
 
 @pytest.mark.parametrize(
     "repo",
-    ["codesyntax", "a/b/c", "user/", "user/na me", "../user/x", ""],
+    [
+        "codesyntax",
+        "a/b/c",
+        "user/",
+        "/name",
+        "user/na me",
+        "user/..",
+        "user/x.git",
+        "../user/x",
+        "",
+    ],
 )
 def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo):
     with pytest.raises(HubError, match="is not a valid repository name, expected USER/NAME"):
@@ -285,32 +307,72 @@ def test_the_metric_only_goes_where_evaluate_finds_it():
         push_metric("user/my_metric")
 
 
-def test_the_similarity_of_trees_has_a_space_of_its_own(connect):
-    """`evaluate` loads it in tests/metric/test_ast_similarity.py, and the other one from its space in an end-to-end test."""
+LOAD = """
+import json, sys
+unused = "transformers", "scipy"  # it imports them where it can: seconds, for nothing here
+sys.modules |= dict.fromkeys(unused)
+import evaluate
+for name in unused:
+    del sys.modules[name]
+metric = evaluate.load("user/ast_similarity")
+print(json.dumps([type(metric).__module__, metric.compute(predictions=["f(x)"], references=["f(x, y)"])["jaccard"]]))
+"""
+
+
+@pytest.mark.slow
+def test_evaluate_loads_the_similarity_of_trees_from_its_space(connect, tmp_path):
+    """The other metric is loaded in tests/project/test_end_to_end.py."""
     with LoopbackHub() as hub:
         connect(hub)
         pushed_to = run("push", "metric", "--repo", "user/ast_similarity")
         assert pushed_to.stdout.startswith(f"{hub.url}/spaces/user/ast_similarity/")
+        expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
         sent = pushed(hub, "user/ast_similarity", "space")
-    expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
-    assert sent == {name: expected[name] for name in sent}
-    stems = {Path(name).stem for name in sent}
-    assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
+        assert sent == {name: expected[name] for name in sent}
+        stems = {Path(name).stem for name in sent}
+        assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
+        names = {"PATH", "SYSTEMROOT", "LD_LIBRARY_PATH"} & set(os.environ)
+        environment = {name: os.environ[name] for name in names}
+        environment |= {"HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url}
+        environment["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"  # evaluate counts with a host of its own
+        command = [sys.executable, "-c", LOAD]
+        done = subprocess.run(
+            command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    module, jaccard = json.loads(done.stdout)
+    assert module.startswith("evaluate_modules.metrics.user--ast_similarity.")
+    assert jaccard == 0.8  # 4 of 5 nodes, as in the metric's card
+
+
+PAIRS = """
+import json, datasets
+rows = datasets.load_dataset("user/codesyntax", "go_pairs", split="test")
+print(json.dumps([rows.to_list(), str(rows.features), str(rows.info.version)]))
+"""
 
 
 @pytest.mark.slow
-def test_a_card_counts_minimal_pairs_by_phenomenon(connect, tmp_path):
-    """And a task for lm-eval lies beside them."""
+def test_load_dataset_loads_minimal_pairs_from_their_repository(connect, tmp_path):
+    """The rows, their types and version as built; the card counts them by phenomenon, and has the task for lm-eval."""
     folder = tmp_path / "codesyntax"
     build("sample", ["go_pairs"], folder)
     with LoopbackHub() as hub:
         connect(hub)
         assert run("push", "dataset", folder, "--repo", DATASET).exit_code == 0
         sent = pushed(hub)
-    phenomena = pq.read_table(folder / "go_pairs/test.parquet")["phenomenon"].to_pylist()
-    card = sent["README.md"].decode()
-    for phenomenon, count in Counter(phenomena).items():
-        assert re.search(rf"^\| `{phenomenon}` .*\| {count} \|", card, flags=re.MULTILINE)
+        variables = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0"}
+        variables = os.environ | variables | {"HF_ENDPOINT": hub.url}
+        command = [sys.executable, "-c", PAIRS]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, features, version = json.loads(done.stdout)
+    assert rows == pq.read_table(folder / "go_pairs/test.parquet").to_pylist() and len(rows) > 20
+    assert features == str(PAIR_FEATURES) and version.startswith(f"{LABELS}.")
+    for phenomenon, count in Counter(row["phenomenon"] for row in rows).items():
+        assert re.search(
+            rf"^\| `{phenomenon}` .*\| {count} \|", sent["README.md"].decode(), flags=re.MULTILINE
+        )
     assert sent.keys() - files(folder).keys() == {"lm_eval/codesyntax_go_pairs.yaml"}
 
 
@@ -397,7 +459,7 @@ def link(folder: Path) -> None:
 
 YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 5000}\nconfigs:"
 MADE = "was not made by `codesyntax build`"
-HEADER = {"huggingface": "[" * 100_000}
+HEADER = {"huggingface": "{"}, {"huggingface": "[" * 100_000}
 
 # fmt: off
 TAMPERED = [
@@ -426,16 +488,19 @@ WITH_SUMS = [
     (rewritten(lambda table: table.drop_columns(["url"])), "has the columns id int64, code"),
     (rewritten(with_ids(lambda ids: [ids[1], *ids[1:]])), "python has the id 1 2 times"),
     (rewritten(with_ids(lambda ids: ids[::-1])), f"README.md says '| `python` | {LABELS}."),
-    (rewritten(lambda table: table.replace_schema_metadata(HEADER)), "cannot be read"),
+    (rewritten(lambda table: table.replace_schema_metadata(HEADER[0])), "cannot be read"),
+    (rewritten(lambda table: table.replace_schema_metadata(HEADER[1])), "cannot be read"),
     (rewritten(without_code), "python cannot be read"),
     (edited("eval.yaml", "java-held-out", "java-best"), "id: java-best-dependent-to-head"),
     (edited("README.md", "num_examples: 141", "num_examples: 140"), "140', but its Parquet"),
     (edited("README.md", "| 141 |", "| 142 |"), "| 142 |"),
     (edited("README.md", f"version: {LABELS}.", "version: 0.1."), "version: 0.1."),
     (edited("README.md", "split: test", "split: train"), "split: train"),
+    (edited("README.md", "config_name: java", "config_name: jawa"), "names a config 'jawa'"),
     (edited("README.md", "config_name: java", "config_name: [java]"), "names a config ['java']"),
     (edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1"), "`If:if->test`"),
     (edited("README.md", "Made by", "Written by"), MADE),
+    (edited("README.md", "configs:", "configs: ["), YAML),
     (edited("README.md", "configs:", "date: 2026-99-99\nconfigs:"), YAML),
     (edited("README.md", "configs:", DEEP), YAML),
 ]
@@ -468,6 +533,21 @@ def test_what_is_no_folder_is_refused_in_a_line(tmp_path):
 
 
 # --------------------------------------------------------------------------------------------- metadata beside the data
+
+
+def test_every_file_has_its_checksum(dataset_folder):
+    lines = [line.split("  ") for line in (dataset_folder / "SHA256SUMS").read_text().splitlines()]
+    contents = files(dataset_folder)
+    del contents["SHA256SUMS"]
+    assert {name: checksum for checksum, name in lines} == {
+        name: hashlib.sha256(data).hexdigest() for name, data in contents.items()
+    }
+    if shutil.which("sha256sum"):
+        subprocess.run(
+            ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"],
+            cwd=dataset_folder,
+            check=True,
+        )
 
 
 def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):

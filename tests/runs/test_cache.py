@@ -199,7 +199,7 @@ def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_f
     assert len(probe(tiny_model, datasets.Dataset.from_list(rows)).ledger) == len(first.ledger) - 1
 
 
-@pytest.mark.parametrize("limit", [None, 0])
+@pytest.mark.parametrize("limit", [None, 0, 1, 10_000])
 def test_the_labels_digest_is_that_of_a_plain_loop(limit, dataset_folder):
     rows = datasets.load_dataset(str(dataset_folder), "java", split="test").shuffle(seed=0)
     rows = datasets.concatenate_datasets([rows] * 11)  # more than are digested at a time
@@ -230,6 +230,43 @@ def test_the_labels_digest_is_that_of_a_plain_loop(limit, dataset_folder):
     assert label_digest(rows, limit) == digest.hexdigest()[:12]
 
 
+def test_other_labels_have_another_digest():
+    """Whatever is moved from one field, edge or function to the next."""
+
+    def digest(*functions):
+        return label_digest(
+            datasets.Dataset.from_list(
+                [
+                    {
+                        "id": number,
+                        "code": code,
+                        "token_start": starts,
+                        "token_end": ends,
+                        "relations": [
+                            dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges
+                        ],
+                    }
+                    for number, (code, starts, ends, edges) in enumerate(functions)
+                ]
+            )
+        )
+
+    two, one = [("A", 1, 2, 3), ("B", 1, 2, 3)], [("A,1,2,3|B", 1, 2, 3)]
+    kept = ("y", [0], [1], two)
+    digests = [
+        digest(("x", [0, 1], [2, 3], two)),
+        digest(("x", [0, 1], [2, 3], one)),
+        digest(("x", [0, 1, 2], [3], two)),
+        digest(("x\0\0\0\0", [1], [2, 3], two)),
+        digest(("x", [0, 1], [2, 3], two), kept),
+        digest(("x", [0, 1], [2, 3], [*two, two[0]]), (*kept[:3], two[1:])),
+        digest(("xy", [0, 1], [2, 3], two), ("", *kept[1:])),
+        digest(("x", [0, 1], [2, 3], [("A", 1, 2, 3), ("B", 1, 3, 2)])),
+        digest(("x", [0, 1], [2, 3], [("AB", 1, 2, 3), ("", 1, 2, 3)])),
+    ]
+    assert len(set(digests)) == len(digests)
+
+
 def test_a_model_in_memory_is_always_probed(place, tiny_model, dataset_folder, runs):
     from transformers import AutoTokenizer, BertModel
 
@@ -240,7 +277,7 @@ def test_a_model_in_memory_is_always_probed(place, tiny_model, dataset_folder, r
     assert not place.exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "one bit", "another's"])
+@pytest.mark.parametrize("damage", ["truncated", "one bit", "empty", "another's"])
 def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, runs, caplog):
     first = probe(tiny_model, dataset_folder, **SOME)
     (file,) = place.glob("*.parquet")
@@ -251,7 +288,7 @@ def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, r
     else:
         middle = len(whole) // 2
         flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-        content = {"truncated": whole[:middle], "one bit": flipped}[damage]
+        content = {"truncated": whole[:middle], "one bit": flipped, "empty": b""}[damage]
     file.write_bytes(content)
     runs.clear()
     assert probe(tiny_model, dataset_folder, **SOME).to_json() == first.to_json()

@@ -93,6 +93,15 @@ def test_they_are_those_of_rows_summed_over_repositories(unit):
     assert drawn.mean("model").low != pytest.approx(plain.mean("model").low)
 
 
+@pytest.mark.parametrize("unit", [PERCENT_UNIT, "bits"])
+def test_with_one_function_a_repository_they_are_the_same(unit):
+    rows, fields = table(unit)
+    drawn, plain = hits_of(rows, np.arange(24)[::-1], **fields), hits_of(rows, **fields)
+    for against in (None, "rival"):
+        assert equal(drawn.mean("model", against), plain.mean("model", against))
+        assert equal(drawn.by_group("model", against)[:3], plain.by_group("model", against)[:3])
+
+
 def test_parts_keep_their_repositories():
     rows, fields = table(PERCENT_UNIT)
     repositories = np.arange(24) // 3

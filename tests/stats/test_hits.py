@@ -219,6 +219,22 @@ def test_two_systems_exchanged_have_the_opposite_difference(hits):
         assert same(there[:4], (-back.value, -back.high, -back.low, back.p))
 
 
+def test_other_numbers_of_clusters_change_nothing(hits):
+    renamed = drawn(unit=hits.unit, numbers=3 + 5 * np.arange(12))
+    for one, other in ((hits.mean("model", "rival"), renamed.mean("model", "rival")),):
+        assert same(one, other)
+    assert same(hits.by_group("model", "rival"), renamed.by_group("model", "rival"))
+
+
+def test_twice_as_many_things_with_twice_as_much_have_the_same_values(hits):
+    twice = drawn(unit=hits.unit, factor=2)
+    assert same(hits.mean("model", "rival"), twice.mean("model", "rival"))
+    for one, other in zip(
+        hits.by_group("model", "rival")[::3], twice.by_group("model", "rival")[::3]
+    ):
+        assert one == pytest.approx(other)
+
+
 # Parts
 
 

@@ -23,6 +23,7 @@ from probing.stats.intervals import (
     interval,
     mean_estimate,
     paired_p,
+    ranks,
     sign_p,
     wilson,
     wilson_difference,
@@ -51,6 +52,11 @@ def test_degrees_are_satterthwaites(shares):
     assert degrees_of(np.array(shares)) == pytest.approx(plain_intervals.degrees(shares))
 
 
+def test_equal_shares_have_one_degree_less_than_clusters_and_no_cluster_has_none():
+    assert degrees_of(np.full(7, 1 / 7)) == pytest.approx(6)
+    assert degrees_of(np.array([1.0])) == 1
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_interval_and_p_are_those_of_plain_loops(seed):
     values = np.random.default_rng(seed).exponential(size=9) - 0.4
@@ -64,6 +70,14 @@ def test_interval_and_p_are_those_of_plain_loops(seed):
     p = influence_p(value, influence, freedom)
     assert float(p) == pytest.approx(plain_intervals.influence_p(value, influence, freedom))
     assert (hall_p(values) > ALPHA) == (p > ALPHA) == (low <= 0 <= high)
+
+
+def test_without_skewness_they_are_students():
+    values = np.array([-3.0, -1, 1, 3]) + 2.5
+    value, _, influence, _ = equal_shares(values)
+    expected = stats.ttest_1samp(values, 0)
+    assert interval(value, influence, 3) == pytest.approx(tuple(expected.confidence_interval()))
+    assert hall_p(values) == pytest.approx(expected.pvalue)
 
 
 def test_a_mean_without_spread_is_certain():
@@ -206,6 +220,21 @@ def test_things_that_vary_no_more_than_independent_ones_have_wilsons_interval():
     assert bounds[1:, 0] == pytest.approx([expected.low, expected.high])
 
 
+@pytest.mark.parametrize(
+    ("hits", "things"), [([1] * 13 + [0] * 7, 1), ([5] * 6, 5), ([5, 5, 0, 5, 0, 5, 5, 5], 5)]
+)
+def test_bounds_are_the_shares_that_are_students_quantile_away(hits, things):
+    clusters = len(hits)
+    ((share,), (low,), (high,)), _ = wilson(np.array([hits]), np.full(clusters, things))
+    hit = sum(hits) / things / clusters
+    # clusters that are all hit or not: less a degree of freedom
+    size = clusters if hit == 1 else clusters - 1
+    for bound in {low, high} - {1}:
+        away = abs(share - bound) / np.sqrt(bound * (1 - bound) / size)
+        assert away == pytest.approx(stats.t.ppf(0.975, clusters - 1))
+    assert share == pytest.approx(hit) and (high == 1) == (hit == 1)
+
+
 def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
     rng = np.random.default_rng(2)
     n = rng.integers(1, 5, 9)
@@ -269,6 +298,14 @@ def test_estimates_by_place_in_other_units_and_significant():
         False,
         False,
     ]
+
+
+def test_equal_models_share_all_ranks_and_a_better_one_is_first():
+    assert ranks(np.ones((3, 50))) == [(1, 3)] * 3
+    rng = np.random.default_rng(4)
+    scores = rng.normal(0, 0.1, (3, 400))
+    scores[1] += 1
+    assert ranks(scores) == [(2, 3), (1, 1), (2, 3)]
 
 
 # By simulation

@@ -188,6 +188,12 @@ def held_out_with_the_heads_of_published(entry):
     ]
 
 
+@number("more hits of .* than the best head|of one and the same head")
+def every_hard_edge_found(entry):
+    table = entry["tables"]["beyond-offset"]
+    table["model"][:] = table["n"]
+
+
 @number("of one and the same head")
 def more_hard_hits_than_its_head_has(entry):
     """Beyond offsets by the head of the held-out protocol, which finds less of all edges."""
@@ -253,6 +259,13 @@ def one_protocol_only(entry):
     dropped(entry, "held-out")
 
 
+@ranked("the functions are not .* places in a split of")
+def emptied_skips(entry):
+    entry["skips"] = {}
+    for table in entry["tables"].values():
+        table["cluster"][table["cluster"] == table["cluster"].max()] = entry["functions"]
+
+
 @ranked("the functions are not 40 places in a split of")
 def a_function_too_few(entry):
     last = last_function(entry)
@@ -286,10 +299,27 @@ def a_function_without_edges(entry):
             table[column][..., table["cluster"] == first] = 0
 
 
+@ranked("of one and the same head")
+def hits_moved_between_functions(entry):
+    """The sums stay: only where they are is better for the paired test."""
+    hits = hits_of(entry, "published")
+    for name, edges in edges_of(entry).items():
+        for of_cell in hits[name].reshape(12, -1):
+            before = np.append(0, np.minimum(edges.cumsum(), of_cell.sum()))
+            of_cell[:] = np.diff(before)
+    put(entry, "published", hits)
+
+
 @ranked("rows are not in order by table, group and cluster, each once")
 def a_function_twice(entry):
     clusters = entry["tables"]["published"]["cluster"]
     clusters[1] = clusters[0]
+
+
+@ranked("rows are not in order by table, group and cluster, each once")
+def a_relation_twice(entry):
+    names = relations_of(entry, "published")
+    renamed(entry, "published", names[1], names[0])
 
 
 @number("has numbers that are none, or of nothing|other edges|more hits in a function")
@@ -485,7 +515,10 @@ FIELDS: list[tuple[str, str, str, Any, str]] = [
     ("a revision that moves", PLACE, "settings.revision", "main", "settings.revision is 'main'"),
     ("a digest that is none", PLACE, "ledgers.test", "sha256", "ledgers.test is"),
     ("HTML in the model's name", HARM, MODEL, "<script>alert(1)</script>", NAMED),
+    ("a model out of the folder", HARM, MODEL, "../../../etc/cron.d/model", NAMED),
+    ("control characters in a name", HARM, MODEL, "user/\x1b[2Jmodel\n", NAMED),
     ("letters that look alike", PLACE, MODEL, "miсrosoft/codebert-base", NAMED),  # Cyrillic
+    ("a dot behind the name", PLACE, MODEL, "user/base.", NAMED),
     ("HTML in a reason", HARM, "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
     ("an unknown format", HARM, "format", 99, "format is 99"),
     ("an older format", HARM, "format", 4, VERSION),
@@ -525,6 +558,12 @@ def of_type(kind: pa.DataType) -> Callable[[Entry], bytes]:
 def listed(array: pa.Array, field: pa.Field) -> tuple[pa.Array, pa.Field]:
     kind = pa.list_(pa.field("element", pa.int32(), nullable=False))
     return pa.array([[value] for value in array.to_pylist()], kind), field.with_type(kind)
+
+
+def nested(array: pa.Array, field: pa.Field) -> tuple[pa.Array, pa.Field]:
+    """Within another column; the last name is the right one."""
+    kind = pa.struct([pa.field("cluster", pa.int32(), nullable=False)])
+    return pa.StructArray.from_arrays([array], fields=list(kind)), field.with_type(kind)
 
 
 def without_bound(entry: Entry) -> bytes:
@@ -600,14 +639,17 @@ NESTED = "[" * 25_000 + "]" * 25_000
 
 # fmt: off
 FILES = {
+    "a column of texts": (of_type(pa.string()), KIND),
     "a column of dates": (of_type(pa.date32()), KIND),  # the same 32 bits
     "a column of long numbers": (of_type(pa.int64()), KIND),
     "a column that may be empty": (column(lambda array, of: (array, of.with_nullable(True))), KIND),
     "a column of lists": (column(listed), "other columns"),
+    "a column within another": (column(nested), "other columns|of another kind"),
     "a column of categories": (categories, SEVERAL),
     "a column too many": (one_more, "other columns"),
     "rows in several groups": (in_groups, SEVERAL),
     "columns that unpack without end": (without_bound, KIND),
+    "rows without end": (many_rows(10**5, 40), "100,000 rows in .* bytes"),
     "rows without end of many functions": (many_rows(10**6, 10**5), "1,000,000 rows in .* bytes"),
     "names without end": (names(lambda groups: ["x" * 10**4, *groups[1:]]), NO_NAMES),
     "names out of order": (names(lambda groups: groups[::-1]), "groups that are not in order"),
@@ -615,8 +657,10 @@ FILES = {
     "a count that overflows": (in_text('"functions": 40', '"functions": 1e999'), "functions is inf"),
     "a model twice": (in_text('"settings": {', '"settings": {"model": 1, "model": 2, '), "twice"),
     "a list of entries": (lambda entry: "[]", "a list"),
+    "no Parquet": (lambda entry: b"<html>404 Not Found</html>", DAMAGED),
     "a file that is cut off": (lambda entry: written(entry)[:-100], DAMAGED),
     "bytes that flipped": (flipped, DAMAGED),
+    "an empty file": (lambda entry: b"", DAMAGED),
     "UTF-16": (utf_16, "not JSON in UTF-8"),
     "deeply nested": (lambda entry: NESTED, "nested too deeply"),
 }
@@ -667,6 +711,11 @@ def a_copy_under_another_name(entry):
     settings(entry, model="liar/best")
 
 
+@beside("with other settings")
+def a_copy_under_a_name_that_looks_alike(entry):
+    settings(entry, model=entry["settings"]["model"].replace("i", "l"))
+
+
 @beside("is missing beside the entry")
 def a_copy_with_digests_of_its_own(entry):
     settings(entry, model="liar/best")
@@ -687,6 +736,11 @@ def another_family(entry):
 @beside("layers does not follow from its ledgers")
 def more_layers(entry):
     entry["layers"] *= 2
+
+
+@beside("run does not follow from its ledgers")
+def another_device(entry):
+    entry["run"]["device"] = "tpu"
 
 
 @beside("differ from the data's|a function or a relation without any|expected at least 30 in 6")

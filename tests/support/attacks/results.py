@@ -64,6 +64,12 @@ def halved(ledger: RankLedger) -> RankLedger:
     return dataclasses.replace(ledger, ranks=ledger.ranks // 2)
 
 
+def altered_alone(folder: Path) -> None:
+    """A ledger without the numbers that follow from it."""
+    path = ledger_path(result_file(folder))
+    halved(RankLedger.load(path)).save(path)
+
+
 def altered_again(folder: Path) -> None:
     """A ledger, and the numbers that follow from it."""
     recomputed(folder, halved)
@@ -116,15 +122,20 @@ SCORE, NAME, HARM = "any score", "the place of another", "memory or a traceback"
 
 FORGERIES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "a score above 100": (SCORE, score_of(101.0), EDITED),
+    "a score that is none": (SCORE, score_of(float("nan")), EDITED),
+    "a score below 0": (SCORE, edited(lambda of: of["relations"]["If:if->test"]["first"]["1"].update(score=-1.0)), EDITED),
     "a relation twice": (SCORE, edited(lambda content: json.dumps(content, indent=1).replace(*TWICE)), EDITED),
     "another signature": (NAME, signed("float32", "bfloat16"), EDITED),
     "another scoring version": (SCORE, signed("scoring:2", "scoring:1"), EDITED),
     "a deeply nested result": (HARM, edited(lambda content: "[" * 10**6), EDITED),
+    "an empty result": (HARM, lambda folder: result_file(folder).write_bytes(b""), EDITED),
     "a result of 200 MB": (HARM, lambda folder: os.truncate(result_file(folder), TOO_LARGE), "larger than"),
     "a result that is no text": (HARM, lambda folder: result_file(folder).write_bytes(b"\xff\xfe\x00"), "cannot read the result"),
     "no ledger": (SCORE, lambda folder: ledger_path(result_file(folder)).unlink(), "results of the split validation only"),
     "no validation": (SCORE, lambda folder: result_file(folder, "validation").unlink(), "no counterpart on the split"),
+    "a ledger that is none": (SCORE, lambda folder: ledger_path(result_file(folder)).write_bytes(b"PAR1"), "no rank ledger"),
     "a ledger without settings": (HARM, without_settings, "scoring 1; this is scoring 2"),
+    "an altered ledger": (SCORE, altered_alone, EDITED),
     "an altered ledger, scored again": (SCORE, altered_again, "ranks"),
     "hard functions left out": (SCORE, lambda folder: recomputed(folder, half_the_functions, ["test"]), "has 4: its ledger"),
     "chosen on the test split": (SCORE, chosen_on_the_test_split, "edges in functions that have"),
@@ -139,6 +150,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "another dataset version": (SCORE, set_to(data="codesyntax@9.9.9"), "version"),
     "other labels": (SCORE, set_to(labels="0" * 12), "labels"),
     "another revision": (NAME, set_to(revision="0" * 64), "model"),
+    "HTML in the model's name": (HARM, set_to(model="<b>best</b>"), "settings.model is"),
     "a model out of the folder": (HARM, set_to(model="../../best"), "settings.model is"),
 }  # fmt: skip
 RESULTS = [

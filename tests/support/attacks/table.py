@@ -21,7 +21,7 @@ _GGUF = "tests/models/test_gguf.py::"
 ACCEPTED_ONCE = [
     ledgers.TEXTS[0],
     ledgers.SURPRISING,
-    ledgers.TEXTS[1],
+    ledgers.TEXTS[3],
     ledgers.BITS,
     ledgers.LIKELIER,
     Attack("weights of a pull request (board)", 3, "any score under the official name", None, _JOURNEY),
