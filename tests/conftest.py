@@ -178,6 +178,10 @@ def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
             pq.write_table(pq.read_table(file).slice(0, number), file)
     _, front, text = (folder / "README.md").read_text().split("---\n", 2)
     kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
+    for config in kept["configs"]:
+        # or `load_dataset` takes it for the whole one, which has the same name
+        release, _, labels = config["version"].rpartition(".")
+        config["version"] = f"{release}.{int(labels) + sum(functions.values())}"
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
     (folder / "SHA256SUMS").write_text(sha256sums(folder))
     return folder
