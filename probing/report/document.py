@@ -242,9 +242,9 @@ class Table:
         """The rows that the page shows initially, as a table of booktabs."""
         import pandas
 
-        heading = [(column.group, column.name.replace("\n", " ")) for column in self.shown]
-        rows = [map(_in_ascii, row, self.kinds) for row in self.initial]
-        frame = pandas.DataFrame(map(list, rows), columns=pandas.MultiIndex.from_tuples(heading))
+        heading = [(_latin(column.group), _latin(column.name)) for column in self.shown]
+        rows = [[_latin(_typed(*cell)) for cell in zip(row, self.kinds)] for row in self.initial]
+        frame = pandas.DataFrame(rows, columns=pandas.MultiIndex.from_tuples(heading))
         if not self.groups:
             frame = frame.droplevel(0, axis="columns")
         aligned = "".join("r" if kind.numeric else "l" for kind in self.kinds)
@@ -303,7 +303,7 @@ class Table:
             if column.group:
                 name = f"{column.group if column.group != group else ''}\n{name}"
             group, heading = column.group, plain(name)
-            texts = [_in_ascii(row[number], kind) for row in self.initial]
+            texts = [_typed(row[number], kind) for row in self.initial]
             whole = kind.look in "nr"  # no number or name is cut or broken
             drawn.add_column(
                 heading,
@@ -319,7 +319,16 @@ class Table:
         return drawn
 
 
-def _in_ascii(cell: Cell, kind: Kind) -> str:
+def _latin(text: str) -> str:
+    """A text on one line; characters that pdfLaTeX lacks are named by their code points."""
+    characters = " ".join(text.replace("Δ", "Delta").split())
+    return "".join(
+        character if character <= "ÿ" or character in "→…" else f"[U+{ord(character):04X}]"
+        for character in characters
+    )
+
+
+def _typed(cell: Cell, kind: Kind) -> str:
     """A cell in signs that every terminal has."""
     return "" if cell == "" else plain(in_text(cell, kind).translate(_TYPED))
 
