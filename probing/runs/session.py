@@ -162,7 +162,7 @@ class Session:
 def processes_of_run(alone: bool = False) -> Processes:
     """Those that were started together, or this one: if it was started alone, or is to be `alone`
     though others run beside it."""
-    if alone or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if alone or int(os.environ.get("WORLD_SIZE", "1")) < 2:
         return Processes()
     from probing.runs.distributed import TorchProcesses  # torch takes seconds to import
 
