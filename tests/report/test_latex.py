@@ -11,7 +11,7 @@ from probing.report import folder
 from probing.report.document import Column, Section, Table
 from probing.report.kinds import CODE, COUNT, DIFFERENCE, NAME, PERCENT
 
-HOSTILE = '50 % of $x_1$ & {#2} \\input{x} ~^<>| "q" −3 é → мΔ\n\n名'
+HOSTILE = '50 % of $x_1$ & {#2} \\input{x} ~^<>| "q" −3 ÿĀ → мΔ\n\n名'
 
 TABLE = Table(
     "relations",
@@ -51,7 +51,7 @@ def test_a_table_by_hand():
         r"If:if->test & 1,234 & 92.5 & a\_b & -1.2 [-2.0, +0.5; p 0.031] \\"
     )
     assert rows[2].startswith(r"50 \% of \$x\_1\$ \& \{\#2\} \textbackslash input\{x\}")
-    assert "é → [U+043C]Delta [U+540D] &" in rows[2]
+    assert "ÿ[U+0100] → [U+043C]Delta [U+540D] &" in rows[2]
     assert rows[3:] == [r"mean &  & 46.3 &  &  \\", r"\bottomrule", r"\end{tabular}"]
 
 

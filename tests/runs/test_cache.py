@@ -164,6 +164,9 @@ def test_everything_that_matters_is_in_the_key(
     assert key() == keys[""]
     assert key(seed=7) == keys[""]  # nothing is drawn
     assert key(device="cuda:1") == keys["device"]
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment, "default_device", lambda: "cuda")
+        assert key(device=None) == keys["device"]
     assert key(shutil.copytree(tiny_model, tmp_path / "copy" / tiny_model.name)) == keys[""]
 
 
