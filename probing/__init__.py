@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from probing.instruments.silencing.ablate import ablate
     from probing.paper.reproduce import reproduce
     from probing.report.dataset import compare_labels, show_labels
-    from probing.report.plot import plot
     from probing.report.report import report
     from probing.report.show import show, show_masked
 
@@ -45,7 +44,6 @@ __all__ = [
     "mask",
     "mask_positions",
     "merge",
-    "plot",
     "prefer",
     "probe",
     "probe_models",
@@ -74,7 +72,6 @@ _PUBLIC = {
     "mask": "probing.instruments.masking.mask",
     "mask_positions": "probing.instruments.masking.masking",
     "merge": "probing.instruments.merge",
-    "plot": "probing.report.plot",
     "prefer": "probing.instruments.likelihood.likelihood",
     "probe": "probing.instruments.attention.probe",
     "probe_models": "probing.instruments.attention.probe",

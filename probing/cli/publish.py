@@ -275,18 +275,13 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments:
 @click.option(
     "--seed", type=options.NATURAL, help="Draw other functions.  [default: the draw of `submit`]"
 )
-@click.option(
-    "--benchmark",
-    metavar="USER/codesyntax",
-    help="Also list the Hub's own results for this dataset, and the evidence for them.",
-)
 def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Compare submitted entries on a board.
 
-    SOURCE is a folder of entries (*.hits.parquet), such as report/entries, or a results repository
-    on the Hub, USER/NAME or USER/NAME@REVISION. The board is a static site, ready to upload as a
-    Space, with Markdown and CSV tables. It lists entries that fail a check with the reason, and
-    marks those that --verify did not check as claimed.
+    SOURCE is a folder of entries (*.hits.parquet), which `export --format entry` writes, or a
+    results repository on the Hub, USER/NAME or USER/NAME@REVISION. The board is a static site,
+    ready to upload as a Space, with Markdown and CSV tables. It lists entries that fail a check
+    with the reason, and marks those that --verify did not check as claimed.
     """
     quiet_hub()
     from probing.publish.board import read

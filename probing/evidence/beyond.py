@@ -27,7 +27,6 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.protocols import (
-    MEASURES,
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
@@ -119,17 +118,6 @@ def beyond(
         edges=edges,
         few=few,
     )
-
-
-def on_easy_edges(
-    validation: RankLedger, test: RankLedger, offsets: Offsets
-) -> dict[str, np.ndarray]:
-    """Relation -> percent of the edges at these offsets that the head best on those of validation
-    finds, by the rule `first`, (k,)."""
-    to_choose_on, to_find = (~is_hard(ledger, offsets) for ledger in (validation, test))
-    easy = held_out(validation.take(to_choose_on), test.take(to_find))
-    by_first = easy.hits.where(measures=MEASURES[: len(KS)])
-    return dict(zip(by_first.groups, by_first.scores(easy.system).T))
 
 
 @dataclass(frozen=True)

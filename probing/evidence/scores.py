@@ -28,7 +28,6 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, masked
 from probing.evidence.baselines import KINDS, BaselineResult, Edges, kinds_of
-from probing.evidence.beyond import Beyond, on_easy_edges
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, by_instrument
 from probing.evidence.masked import FillerGain, Masked
 from probing.evidence.protocols import (
@@ -259,15 +258,6 @@ def beyond_protocol(avoided: int) -> str:
     return f"{BEYOND_OFFSET}, {avoided} offsets"
 
 
-def easy_protocol(avoided: int) -> str:
-    """The protocol of the edges at the best offsets of their relation, so many."""
-    return (
-        f"{HELD_OUT}, at the best offset"
-        if avoided == 1
-        else f"{HELD_OUT}, at the {avoided} best offsets"
-    )
-
-
 def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
     for group in gather.comparable(paths) if paths else ():
         evidence = gather.gather(gather.find(group.files), data)
@@ -330,9 +320,6 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     shown = _chosen_scores(model.shown, about, partial(_head, model.shown))
     yield from shown.groups(model.by_relation, MODEL, measures=TABLE_MEASURES)
     yield from in_mean.means(model.mean, MODEL)
-    ledgers = member.probed.validation.ledger, member.probed.test.ledger
-    easy = on_easy_edges(*ledgers, model.offsets)
-    yield from _easy(model, easy, {**about, "protocol": easy_protocol(avoided)})
     compared = member.beyond_compared[avoided]
     if compared is None:  # it was scored on other edges than the baselines
         return
@@ -355,17 +342,6 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     yield from guesses.groups(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
     mean = _without_interval(rivals.guessed(model), n)
     yield from _chosen_scores(model.chosen, without).means(mean, CHANCE)
-
-
-def _easy(model: Beyond, easy: Mapping[str, np.ndarray], about: Row) -> Iterator[Row]:
-    """Rows of the other edges, by the rule `first`."""
-    names = [name for name in model.shown.relations if name in easy]
-    hits = model.shown.hits.where(groups=names, measures=MEASURES[: len(KS)])
-    scores = np.array([easy[name] for name in names]).reshape(len(names), len(KS)).T
-    estimate = _without_interval(scores, len(hits.drawn.clusters))
-    for row in _Slice(hits, about, _rule_and_k).groups(estimate, MODEL):
-        hard, edges = model.edges[row["group"]]
-        yield {**row, "items": edges - hard}
 
 
 def _without_interval(value: np.ndarray, n: int) -> Estimate:

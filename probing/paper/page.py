@@ -26,7 +26,7 @@ from probing.paper.measured import BASELINE_SYSTEMS, CUBERT, NO_MODEL, OFFSET, R
 from probing.report import figures, specs
 from probing.report.dataset import FAR_TOKENS, offsets_figure
 from probing.report.document import Column, Figure, Part, Section, Table
-from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
+from probing.report.figures import COLOURS, INK, Line, Points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -246,20 +246,19 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Content:
     """Figure 2: the best model and the best baseline of each language."""
     rows = exhibit.select(reproduction)
     is_baseline = rows["system"].isin(BASELINE_SYSTEMS)
-    series = ("best model", ~is_baseline, COLOURS[0]), ("best baseline", is_baseline, FAINT)
-    panels: dict[str, list[Bars]] = {}
+    series = ("best model", ~is_baseline, COLOURS[0]), ("best baseline", is_baseline, INK)
+    panels: dict[str, list[Points]] = {}
     shown = []
     for (panel, column), (kind, of_kind, colour) in product(_SIDES, series):
         known = rows[of_kind].dropna(subset=column).astype({column: float})
         best = known.loc[known.groupby("config")[column].idxmax()]
         shown.append(best)
-        best = best.set_index("config").reindex(exhibit.configs)
-        notes = best["system"].fillna("").tolist()
-        bars = Bars(kind, best[column].to_numpy(), colour, notes)
-        panels.setdefault(panel, []).append(bars)
+        scores = best.set_index("config")[column].reindex(exhibit.configs)
+        points = Points(kind, scores.tolist(), colour, needs_no_model=kind == "best baseline")
+        panels.setdefault(panel, []).append(points)
     titles = [LANGUAGES[config].title for config in exhibit.configs]
-    title = "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean of relations."
-    drawn = partial(figures.bars, titles, panels)
+    title = "The best model and the best baseline: top-1 UAS in percent, first token, mean of relations."
+    drawn = partial(figures.rows, titles, panels)
     return _drawing(exhibit, reproduction, title, drawn, pandas.concat(shown))
 
 

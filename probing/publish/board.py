@@ -40,10 +40,9 @@ import numpy as np
 
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.atomic import temporary_folder, write
-from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, HubError, LedgerError
+from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
-from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.submission import EARLIER, LARGEST_ENTRY, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.cache import caching
@@ -65,12 +64,6 @@ MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
 """The most entries that a board reads, and their most bytes in total."""
 
-
-MOST_LISTED = 10_000
-"""The most results of the Hub's own list, and the most benchmarks, that are read."""
-
-_LONGEST_LISTING = 300  # seconds
-_SAME_VALUE = 0.005
 
 _SUFFIXES = _, _EARLIER = SUFFIX, ".json"
 
@@ -189,39 +182,18 @@ class BoardTable:
         return self.rows[0].entry.shared
 
 
-class HubResult(NamedTuple):
-    """A result of `model` that the Hub lists: `value` as somebody sent it; `badge`: whether the
-    Hub's own jobs computed it; `notes`: ours begin with a signature; `row`: the model's row of the
-    board with that signature, None without one."""
-
-    rank: int
-    model: str
-    value: float
-    badge: bool
-    notes: str
-    row: BoardRow | None
-
-    @property
-    def agrees(self) -> bool:
-        """True if the row sends this value as the result of a task."""
-        return self.row is not None and any(
-            abs(value - self.value) < _SAME_VALUE for value in task_values(self.row.means)
-        )
-
-
 @dataclass
 class Board:
     """Tables, by instrument and config, the largest first; and the files left out. Its length is
     the number of rows.
 
     `from_data`: the tables whose functions and baselines are those of the data that the board was
-    given. `on_hub`: what the Hub lists for the dataset that the board was asked about.
+    given.
     """
 
     tables: list[BoardTable]
     left_out: list[LeftOut]
     from_data: frozenset[str] = frozenset()
-    on_hub: Sequence[HubResult] = ()
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
@@ -239,7 +211,6 @@ def read(
     verify: bool = False,
     device: str | None = None,
     seed: Natural | None = None,
-    benchmark: str | None = None,
 ) -> Board:
     """Read entries; files that fail a check are left out with the reason.
 
@@ -251,14 +222,12 @@ def read(
         verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a part of these again.
         device: as of `probing.verify`.
         seed: as of `probing.verify`.
-        benchmark: the dataset whose own list of results on the Hub is read, too.
 
     Raises:
         EntryError: for an invalid source, one without such files or with too much to read; and if
         every file was left
             out.
         ArgumentError: for `verify` without `data`.
-        HubError: for a dataset that is not a benchmark.
     """
     if verify and data is None:
         raise ArgumentError(
@@ -276,8 +245,7 @@ def read(
         (file, reason), *others = left_out
         more = f", and {len(others):,} more files" if others else ""
         raise EntryError(f"no entry can stand on a board: left out {file} ({reason}){more}")
-    listed = hub_results(benchmark, rows) if benchmark is not None else ()
-    return Board(tables, left_out, frozenset(read_entries.from_data), listed)
+    return Board(tables, left_out, frozenset(read_entries.from_data))
 
 
 @dataclass
@@ -309,8 +277,8 @@ class _Entries:
             raise EntryError(f"{source} cannot be read: {error}") from error
         if not paths and not opened.refused:
             raise EntryError(
-                f"{source} has no file *{SUFFIX}: expected the folder `entries` that `codesyntax report` "
-                "writes, or a results repository that `codesyntax submit --board` contributes to"
+                f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export --format "
+                "entry` writes, or a results repository that `codesyntax submit --board` contributes to"
             )
         self.files += len(paths)
         self.size += sum(min(size, LARGEST_ENTRY) for size in sizes)  # no more is read of one file
@@ -374,8 +342,8 @@ def _opened_source(source: str) -> Iterator[_Source]:
             yield _downloaded(source, folder)
     else:
         raise EntryError(
-            f"no folder {source}: expected a folder of entries, such as report/entries, or a results repository on the "
-            "Hub, user/results"
+            f"no folder {source}: expected a folder of entries, which `codesyntax export --format entry` writes, or a "
+            "results repository on the Hub, user/results"
         )
 
 
@@ -474,41 +442,6 @@ def _check_amount(source: str, files: int, size: int) -> None:
         )
 
 
-def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
-    """The results that the Hub lists for `dataset`, in its order, beside the `rows` of a board.
-
-    Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot
-    be reached.
-    """
-    known = {(row.model.lower(), row.entry.signature): row for row in rows}
-    with _reading(dataset, _LONGEST_LISTING) as api:
-        benchmarks = {info.id for info in islice(api.list_datasets(benchmark=True), MOST_LISTED)}
-        if dataset not in benchmarks:
-            raise HubError(
-                f"the Hub does not list {dataset} among its {len(benchmarks)} benchmarks, so it has no leaderboard: "
-                "leave out --benchmark, or ask the Hub to list it"
-            )
-        listed = api.get_dataset_leaderboard(dataset, base_model_only=False)[:MOST_LISTED]
-        results = []
-        for result in listed:
-            model = str(result.model_id)
-            notes = str(result.notes or "")
-            row = known.get((model.lower(), notes.partition(";")[0]))
-            value = _dataset_value(dataset, result.value)
-            badge = result.verified is True
-            names = printable(model), printable(notes)
-            results.append(HubResult(int(result.rank), names[0], value, badge, names[1], row))
-        return results
-
-
-def _dataset_value(dataset: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise HubError(
-            f"the Hub lists {printable(str(value))[:40]!r} as a result on {dataset}, expected a number"
-        )
-    return float(value)
-
-
 # ----------------------------------------------------------------------------------------------- rows and their ranks
 
 
@@ -602,12 +535,6 @@ def _rows_shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]
     if len(numbers) == 1:
         return [*numbers.values()]
     return [row.remarked([CONFLICT]) for row in numbers.values()]
-
-
-def task_values(means: Mapping[Any, Estimate]) -> list[float]:
-    """The numbers of an entry that are results of the Hub's tasks."""
-    measures = [*((mean, RULE, K) for mean in TASK_PROTOCOLS), RESTORED]
-    return [means[measure].value for measure in measures if measure in means]
 
 
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:

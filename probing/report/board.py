@@ -27,12 +27,12 @@ from probing.evidence.submission import Tables
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import TITLES, MaskedSubmission, masked
 from probing.instruments.masking.hits import T0
-from probing.publish.board import Board, BoardRow, BoardTable, HubResult
+from probing.publish.board import Board, BoardRow, BoardTable
 from probing.report import folder, specs
 from probing.report.document import Section, Table
 from probing.report.folder import MODELS, Report, model_pages
 from probing.report.scored import with_marks
-from probing.report.words import method
+from probing.report.words import method, number_of
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.stats.intervals import Estimate
 
@@ -144,7 +144,8 @@ def document(board: Board) -> Report:
     guided = [ATTENTION] if attention or not masked else []
     guides = [method(f"board {name}") for name in (*guided, *([MASKING] if masked else []))]
     about = " ".join(topic for topic, *_ in guides)
-    source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
+    left_out = number_of(len(board.left_out), "file")
+    source = f"{number_of(len(board), 'submission')}, and {left_out} left out"
     lines = {table.name: _attention_lines(table, links) for table in attention}
     scores = [row for table in attention for row in _score_rows(table, lines[table.name])]
     files = {"board.csv": specs.table("board", scores).to_csv()}
@@ -158,7 +159,6 @@ def document(board: Board) -> Report:
         for table in attention
     ]
     sections += [_masked_models(table, links) for table in masked]
-    sections += [_on_hub(board)] if board.on_hub else []
     reading = [text for _, *texts in guides for text in texts]
     sections.append(Section("reading", "How to read this", reading))
     return Report(
@@ -272,10 +272,6 @@ def _listed(counts: Mapping[str, int]) -> str:
     """Counts by reason."""
     texts = [f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count]
     return ", ".join(texts) or "none"
-
-
-def _count(number: int, noun: str, plural: str) -> str:
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def _entries_left_out(board: Board) -> Section:
@@ -426,25 +422,6 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
         if name in kinds_of(table.settings.config):
             scores[name] = entry.estimates(means, name)
     return scores
-
-
-def _on_hub(board: Board) -> Section:
-    rows = []
-    for result in board.on_hub:
-        badge = "verified by the Hub's jobs" if result.badge else "sent by somebody"
-        rows.append({"result": result, "badge": badge, "evidence": _evidence(result)})
-    missing = sum(not result.agrees for result in board.on_hub)
-    results = _count(len(rows), "result", "results")
-    text = specs.text("board-hub", results=results, missing=missing)
-    return Section("hub", "Results on the Hub", [text, specs.table("board-hub", rows, "hub")])
-
-
-def _evidence(result: HubResult) -> str:
-    if result.row is None:
-        return "none"
-    if not result.agrees:
-        return f"none: another number in {result.row.file}"
-    return f"{'verified' if result.row.verified else 'claimed'}: {result.row.file}"
 
 
 # ------------------------------------------------------------------------------------------------------ masked syntax

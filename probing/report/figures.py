@@ -129,36 +129,6 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
     return figure
 
 
-class Bars(NamedTuple):
-    """One bar per row: `scores` (rows,), NaN if missing; `notes`: the text at each bar."""
-
-    label: str
-    scores: np.ndarray
-    colour: str
-    notes: Sequence[str]
-
-
-def bars(rows: Sequence[str], panels: dict[str, list[Bars]]) -> Figure:
-    """Scores side by side (Shen et al. 2022, Figure 2)."""
-    height = 0.42 * len(rows) + 1.1
-    figure, axes = _panels(1, len(panels), 4.6 * len(panels), height, sharey=True)
-    positions = np.arange(len(rows))
-    for axis, (title, series) in zip(axes[0], panels.items()):
-        thick = 0.8 / len(series)
-        for number, bar in enumerate(series):
-            where = positions - 0.4 + thick * (number + 0.5)
-            lengths = np.nan_to_num(bar.scores)
-            drawn = axis.barh(where, lengths, thick * 0.9, color=bar.colour, label=bar.label)
-            axis.bar_label(drawn, bar.notes, padding=2, fontsize=7)
-        axis.set_title(title)
-        axis.set_xlabel("top-1 UAS, %")
-        axis.set_xlim(0, 100)
-        axis.grid(axis="y", visible=False)
-    _name_rows(axes[0][0], rows)
-    _legend(figure, axes)
-    return figure
-
-
 class Dots(NamedTuple):
     """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if
     missing; `filled`: which the test separates from 0."""
@@ -174,13 +144,6 @@ def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
     other."""
     figure = _sized_figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
     axis = figure.subplots()
-    dots(axis, rows, series)
-    axis.set_xlabel(label)
-    _legend(figure, axis)
-    return figure
-
-
-def dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
     axis.axvline(0, color=INK, lw=0.8)
     step = 0.6 / len(series)
     for number, line in enumerate(series):
@@ -191,6 +154,9 @@ def dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
         axis.scatter(estimate, where, s=24, c=faces, edgecolors=line.colour, zorder=3)
         axis.plot([], [], color=line.colour, marker="o", ms=4.9, label=line.label)
     _name_rows(axis, rows)
+    axis.set_xlabel(label)
+    _legend(figure, axis)
+    return figure
 
 
 def _name_rows(axis: Any, names: Sequence[str]) -> None:

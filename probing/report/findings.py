@@ -31,7 +31,6 @@ from probing.evidence.protocols import (
     compare_means,
 )
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
-from probing.evidence.submission import Submission, for_boards
 from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
 from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report.words import RULE, K, distinct, file_names
@@ -81,16 +80,14 @@ class Subject:
     """A model or one of its controls.
 
     `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the
-    functions of the report; `functions`: how many it was probed on. `entry`: None if no board takes
-    it, or it was not asked for.
-    `errors`: None if they were not analysed.
+    functions of the report; `functions`: how many it was probed on. `errors`: None if they were not
+    analysed.
     """
 
     name: str
     file: Path
     chosen_on: Path
     result: CommonResult
-    entry: Submission | None
     functions: int
     errors: ErrorAnalysis | None
 
@@ -226,9 +223,9 @@ class Findings:
         return [-1.0 if score is None else score.value for score in means]
 
 
-def read_findings(paths: Sequence[Path], data: Any = None, entries: bool = False) -> list[Findings]:
+def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
     """The findings of each group of comparable results, in the order of configs; one group is in
-    memory at a time. `entries`: with what boards take of each model, which takes as long again.
+    memory at a time.
 
     Raises LedgerError for files that are not results, or that do not match each other or their
     data.
@@ -247,20 +244,18 @@ def read_findings(paths: Sequence[Path], data: Any = None, entries: bool = False
         names.append(", ".join(title))
         units = language_of(shared.config).units
         title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
-        all_findings.append(
-            _gathered(", ".join(title), file_names(names)[-1], files, data, entries)
-        )
+        all_findings.append(_gathered(", ".join(title), file_names(names)[-1], files, data))
     return all_findings
 
 
-def _gathered(title: str, name: str, files: list[Path], data: Any, entries: bool) -> Findings:
+def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = gather.find(files)
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
     last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
     names = _distinct_names([model.probed.test for model, _ in last])
-    subjects = [(_subject(name, *pair, entries), pair[0]) for name, pair in zip(names, last)]
+    subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
@@ -306,9 +301,9 @@ def _pair_differences(
     }
 
 
-def _subject(name: str, model: gather.Evidence, whole: gather.Probed, entries: bool) -> Subject:
+def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
     """`whole`: the probes of all functions, of which `model` has those that all subjects could
-    read; `entries`: as of `read_findings`."""
+    read."""
     file, test = model.probed.files["test"], model.probed.test
     errors = load(errors_path(file)) if errors_path(file).exists() else None
     if errors is not None and errors.signature != whole.test.signature:
@@ -329,7 +324,6 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed, entries: b
             test.skips,
             test.run.layers_note,
         ),
-        entry=for_boards(model.submission) if entries else None,
         functions=whole.test.functions,
         errors=errors,
     )

@@ -27,6 +27,9 @@ HEADLINE_TITLE = "What was found"
 NAMED = 3
 """The most configs or relations that a sentence names."""
 
+LABEL_WIDTH = 26
+"""Characters of a line beside the figure: longer names would leave no room for it on a phone."""
+
 MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
 
@@ -161,8 +164,8 @@ _THAN = {"higher": "more than", "lower": "less than"}
 
 def _than(row: ScoredRow, whose: str = "the") -> str:
     than = _THAN.get(verdict(row.difference), "not significantly different from")
-    (baseline,) = _values([row.best_baseline])
-    return f"{than} {whose} {np.nan if baseline is None else baseline:.1f} %"
+    baseline = row.best_baseline.value if row.best_baseline else np.nan
+    return f"{than} {whose} {baseline:.1f} %"
 
 
 def _best_first(findings: Findings) -> list[Subject]:
@@ -204,7 +207,6 @@ def _values(scores: Sequence[Score | None]) -> list[float | None]:
 
 
 def _label(row: ScoredRow, several_configs: bool, several_models: bool) -> str:
-    if not several_configs:
-        return row.name
-    title = fill(row.findings.title, 30)
-    return f"{row.name}\n{title}" if several_models else title
+    shown = [row.name] if several_models or not several_configs else []
+    shown += [row.findings.title] if several_configs else []
+    return "\n".join(fill(text, LABEL_WIDTH) for text in shown)

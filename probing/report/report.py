@@ -6,15 +6,13 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from probing.evidence.gather import by_instrument, of_file
-from probing.evidence.submission import for_boards
+from probing.evidence.gather import by_instrument
 from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
@@ -52,11 +50,6 @@ _WITH_SECTIONS = {MASKING, SILENCING, INFORMATION, PREFERENCE}
 
 REPORT_TITLE = "What language models know about the syntax of code"
 
-NO_ENTRIES = (
-    "no entries for boards: they take attention and masking of all functions (no --limit or --sample), both splits of "
-    "attention, and no controls"
-)
-
 
 @checked
 def report(
@@ -75,9 +68,8 @@ def report(
     `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals
     and tests are over, function or repository. `format`: "latex" adds `tables/*.tex` (booktabs)
     and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
-    folder has `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg`, and
-    `entries/*.hits.parquet`. It is written as a whole or not at all; an existing report is replaced. The same results
-    give the same bytes.
+    folder has `index.html`, `report.md`, `tables/*.csv` and `figures/*.svg`. It is written as a
+    whole or not at all; an existing report is replaced. The same results give the same bytes.
 
     Raises LedgerError if `results` are not results, or if `output` exists and is not a report;
     UnknownName for another format.
@@ -88,8 +80,6 @@ def report(
         raise UnknownName("format", format, FORMATS)
     with clustered_by(cluster, data):
         document = replace(make(results, data, tell), format=format)
-        if not document.files:
-            tell(NO_ENTRIES)
         tell(f"drawing and writing {output}")
         return save(document, output)
 
@@ -109,23 +99,13 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     with caching():
         all_findings = []
         if probed or not any(files.values()):
-            all_findings = read_findings(probed, data, entries=True)
+            all_findings = read_findings(probed, data)
     return Report(
         command=COMMAND,
         source="ledgers",
         title=REPORT_TITLE + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, silenced, informed, preferred, others, data),
-        files=_entries(all_findings, files[MASKING], data),
     )
-
-
-def _entries(
-    all_findings: Sequence[Findings], masked: Sequence[Path], data: Any
-) -> dict[str, bytes]:
-    """Path in the folder -> the entry of each result that a board takes."""
-    entries = [subject.entry for findings in all_findings for subject in findings.subjects]
-    entries += [for_boards(partial(of_file, file, data)) for file in masked]
-    return {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry}
 
 
 # ---------------------------------------------------------------------------------------------------------- sections

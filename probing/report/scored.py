@@ -10,15 +10,15 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.scores import CHANCE, MEAN, beyond_protocol, easy_protocol
+from probing.evidence.scores import CHANCE, MEAN, beyond_protocol
 from probing.report.document import separated
 from probing.report.figures import Dots, stacked
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
 from probing.runs.settings import Settings
 
-HARD, EASY = "hard", "easy"
-"""The edges beyond the best offsets of their relation, and at these."""
+HARD = "hard"
+"""The edges beyond the best offsets of their relation."""
 
 
 class ScoredRow(NamedTuple):
@@ -37,11 +37,10 @@ class ScoredRow(NamedTuple):
     protocol: str = HELD_OUT
 
     def get(self, key: str) -> Any:
-        """The same by another protocol, or on hard or easy edges; or the score of one of KINDS."""
+        """The same by another protocol, or on hard edges; or the score of one of KINDS."""
         if key in KINDS:
             return self._score(key)
-        edges = {HARD: beyond_protocol(self.avoided), EASY: easy_protocol(self.avoided)}
-        return self._replace(protocol=edges.get(key, key))
+        return self._replace(protocol=beyond_protocol(self.avoided) if key == HARD else key)
 
     def _score(self, name: str) -> Score | None:
         return self.findings.score(name, self.protocol, self.rule, self.k, self.group)

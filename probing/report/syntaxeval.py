@@ -19,8 +19,7 @@ from probing.report.document import Figure, Part, Section, Table, tested, verdic
 from probing.report.figures import COLOURS
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.runs.settings import extent
-from probing.stats.hits import Hits
-from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
+from probing.stats.intervals import FEW_CLUSTERS, corrected
 
 MASKED_TITLE = "Masked syntax"
 
@@ -291,7 +290,9 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     """The node types, those that lose most first, with both arms and the effect of masking the
     type."""
     measured = hits(result)[SHOWN_SIMILARITY]
-    effects, of_fillers = corrected_effects(measured), gains(measured)
+    of_fillers = gains(measured)
+    (corrected_effects,) = corrected([measured.by_group(T1, T0)])
+    effects = measured.each(corrected_effects)
     arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
     rows = []
     for name in sorted(effects, key=lambda name: effects[name].value):
@@ -314,9 +315,3 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     if failed := sum(scores.failed for scores in result.node_types.values()):
         below.append(f"failed comparisons, left out of all means: {failed}")
     return [*below, *skipped(functions=result.skips)]
-
-
-def corrected_effects(measured: Hits) -> dict[str, Estimate]:
-    """Node type -> the effect of masking it, with p corrected."""
-    (effects,) = corrected([measured.by_group(T1, T0)])
-    return measured.each(effects)

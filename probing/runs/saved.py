@@ -8,7 +8,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
@@ -189,11 +188,6 @@ class Result(Record, Generic[L]):
     @property
     def data_folder(self) -> Path | None:
         return self._data_folder
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw it on matplotlib `axes`, or on new ones, and return them, as `probing.plot` does."""
-        # of the report's room, which no module here imports
-        return import_module("probing").plot(self, axes)
 
     def of_model_at(self, path: Path | None) -> Self:
         """The same result, with the location of its model."""

@@ -12,7 +12,7 @@ from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence.baselines import pick, read_edges
-from probing.evidence.beyond import beyond, guesses, on_easy_edges, rivals
+from probing.evidence.beyond import beyond, guesses, rivals
 from probing.evidence.protocols import MEASURES
 from probing.evidence.random_attention import random_attention
 from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable
@@ -44,11 +44,10 @@ def test_offsets_find_nothing_and_knowledge_everything(edges):
     avoided = AVOIDED[0]
     offsets = best_offsets(edges["validation"], avoided)
     ledgers = of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0))
-    copies, easy = beyond(*ledgers, avoided), on_easy_edges(*ledgers, offsets)
+    copies = beyond(*ledgers, avoided)
     assert copies.mean.value[:20].tolist() == [0] * 20
     knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))), avoided)
     assert np.array(knows.mean[:3])[:, :20].tolist() == [[100] * 20] * 3
-    assert set(easy) >= {"Call:func->args"} and all(score[0] == 100 for score in easy.values())
     assert copies.in_mean == knows.in_mean and copies.share == knows.share
     drawn = [
         beyond(

@@ -45,7 +45,8 @@ COMMANDS = (
     "stats --data {}data --split test --split validation --output {}statistics",
     "report {}results {}masked --output {}report",
     "report {}silenced --output {}report-silenced",
-    "board {}report/entries --output {}board",
+    "export {}results --format entry --output {}entries",
+    "board {}entries --output {}board",
 )
 OUTPUTS = (
     "data",
@@ -55,6 +56,7 @@ OUTPUTS = (
     "statistics",
     "report",
     "report-silenced",
+    "entries",
     "board",
 )
 

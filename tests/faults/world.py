@@ -50,7 +50,8 @@ EARLIER = {
     "probe": f"probe {_READS} --split test --split validation --output results",
     "mask": f"{_MASKS} --limit 2",
     "report": "report results --output report",
-    "board": "board report/entries --output board",
+    "export": "export results --format entry --output entries",
+    "board": "board entries --output board",
 }
 """What has been done in the world when it begins."""
 
@@ -89,8 +90,8 @@ class World:
         shutil.copytree(self.place, self._start)
 
     def _entries(self) -> Iterator[Path]:
-        """An entry on attention, that of the report, and one on masked syntax, of a model that nobody ran."""
-        yield from (self.place / "report/entries").glob("*.hits.parquet")
+        """An entry on attention, and one on masked syntax, of a model that nobody ran."""
+        yield from (self.place / "entries").glob("*.hits.parquet")
         with tempfile.TemporaryDirectory() as folder:
             for of_masks in entries([masked()]):
                 path = Path(folder, "masked.hits.parquet")

@@ -32,6 +32,7 @@ from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
 from probing.evidence import submission
 from probing.evidence.baselines import baseline
+from probing.publish.export import export
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
 from probing.report.report import sections
@@ -137,9 +138,10 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     assert found["offset"]["scores"]["first"]["1"] == [100.0, 100.0, 100.0]
 
     run(*probe, "sums --split validation --split test --output", tmp_path / "results")
-    (found,) = read_findings([tmp_path / "results"], data, entries=True)
+    (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
-    assert submission.load(subject.entry.to_bytes()).difference(subject.entry) is None
+    (entry,) = export([tmp_path / "results"], tmp_path / "entries", format="entry", data=data)
+    assert submission.load(entry).settings.config == "sums"
     report = markdown(sections([found]))
     for relation in sums.relation_names:
         assert found.relations(subject.name, "held-out")[relation].items == 36

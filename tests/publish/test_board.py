@@ -362,7 +362,7 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
     monkeypatch.setattr(board, "MOST_FILES", 2)
     monkeypatch.setattr(board, "MOST_BYTES", 10_000)
     for source, said in (
-        ("empty", "empty has no file *.hits.parquet: expected the folder"),
+        ("empty", "empty has no file *.hits.parquet: expected a folder"),
         ("nothing/to/see", "no folder n"),
         ("n" * 5000, "no folder n"),
         (".", "too much to read with .: 3 files"),
@@ -620,7 +620,7 @@ def test_the_page_of_200_entries_is_small_and_ready_at_once(python, page, tmp_pa
     assert (
         page.locator("footer p")
         .text_content()
-        .startswith("Made by codesyntax board from 200 entries, and 0 files left")
+        .startswith("Made by codesyntax board from 200 submissions, and 0 files left")
     )
     assert "All files were read" in page.locator("main section").last.text_content()
 

@@ -21,12 +21,11 @@ from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import find, gather
-from probing.evidence.submission import load as load_entry
 from probing.instruments.attention.errors import analyse, save
 from probing.report import findings, folder
 from probing.report.document import Column, Section, Table, in_html
 from probing.report.kinds import COUNT, DIFFERENCE, SCORE
-from probing.report.report import NO_ENTRIES, report
+from probing.report.report import report
 from probing.stats.intervals import holm
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -77,10 +76,8 @@ def made(results, data, tmp_path_factory):
             "gather",
             lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1],
         )
-        steps: list[str] = []
         output = tmp_path_factory.mktemp("written") / "report"
-        page = report([results], output, data, tell=steps.append)
-        assert NO_ENTRIES not in steps
+        page = report([results], output, data)
     return page.parent, gathered
 
 
@@ -341,19 +338,6 @@ def test_errors_are_shown_where_they_were_analysed(written, results):
     )
 
 
-def test_entries_are_those_of_models(written):
-    entries = [load_entry(file) for file in (written / "entries").iterdir()]
-    shown = {row["signature"] for row in rows_of(written, "results")}
-    assert len(shown) == 5
-    runs = {
-        signature.split("|functions:")[0] for signature in shown if "|control:" not in signature
-    }
-    assert {entry.signature.split("|functions:")[0] for entry in entries} == runs
-    # the page has the functions that all models of a config read, entries all: those that one could not read are missed
-    rows = {(entry.settings.config, entry.scored) for entry in entries}
-    assert len(rows) == len({config for config, _ in rows})
-
-
 # Documents
 
 
@@ -425,7 +409,6 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == str(target / "index.html")
-    assert NO_ENTRIES in done.stderr
     first = report([partial], tmp_path / "first", dataset_folder).parent
     files, others = (
         {
@@ -436,7 +419,6 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
         for folder in (target, first)
     )
     assert files == others
-    # a partial run has no entry
     assert {path.suffix for path in files} == {
         ".html",
         ".md",

@@ -324,7 +324,7 @@ def test_colours_and_marks_say_what_the_tables_say(written, opened):
 
 @pytest.mark.usefixtures("unrendered")
 def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_folder, tmp_path):
-    """From one folder: the tables, figures and entries of both reports, and a page that opens with both findings."""
+    """From one folder: the tables and figures of both reports, and a page that opens with both findings."""
     together = tmp_path / "together"
     for folder in (probed, masked):
         shutil.copytree(folder, together, dirs_exist_ok=True)

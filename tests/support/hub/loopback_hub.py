@@ -195,9 +195,6 @@ class LoopbackHub:
         self.requests: list[str] = []
         self.tokens: set[str] = set()
         self.faults: list[Fault] = []
-        self.leaderboards: dict[
-            str, list[dict]
-        ] = {}  # dataset on the list of benchmarks -> its results
         self.lock = threading.RLock()
         handler = type("Handler", (_Handler,), {"hub": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -355,12 +352,6 @@ class _Handler(BaseHTTPRequestHandler):
             rf"/api/(model|dataset|space)s/{name}/discussions(?:/(\d+))?(?:/(\w+))?", url.path
         ):
             self._discussions(self._repository(match[1], match[2]), match[3], match[4], body)
-        elif url.path == "/api/datasets" and query.get("filter") == ["benchmark:official"]:
-            self._json([{"id": dataset} for dataset in self.hub.leaderboards])
-        elif match := re.fullmatch(rf"/api/datasets/{name}/leaderboard", url.path):
-            if match[1] not in self.hub.leaderboards:
-                raise Refused(404, "EntryNotFound", "this dataset has no leaderboard")
-            self._json(self.hub.leaderboards[match[1]])
         elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}/refs", url.path):
             self._json(self._repository(match[1], match[2]).refs())
         elif match := re.fullmatch(
