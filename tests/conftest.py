@@ -225,9 +225,9 @@ def smaller(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypa
     folder = tmp_path_factory.mktemp("smaller")
     sample = shutil.copytree(sources._located(SAMPLE), folder / "sample")
     for split in ("test", "validation"):
-        for suffix in ("py", "java", "go"):
+        for suffix, number in (("py", 1), ("java", 2), ("go", 1)):
             projects = {path.parent for path in (sample / split).glob(f"*/*.{suffix}")}
-            for project in sorted(projects)[2:]:
+            for project in sorted(projects)[number:]:
                 shutil.rmtree(project)
     monkeypatch.setattr(sources, "_located", lambda name: str(sample) if name == SAMPLE else name)
     model = shutil.copytree(tiny_model, folder / "package/model")
