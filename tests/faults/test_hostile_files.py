@@ -59,6 +59,14 @@ def file(name: str, content: bytes | Callable[[], bytes]):
     return make
 
 
+def in_zip(members: dict[str | zipfile.ZipInfo, bytes]):
+    return file("python.zip", zipped(members))
+
+
+def labels_in_zip(content: bytes):
+    return file("CodeSyntax.zip", zipped({"CodeSyntax_python.json": content}))
+
+
 def pipe(name: str):
     def make(folder: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -136,15 +144,15 @@ SOURCES = {
         "longer|unpack to more than",
     ),
     "a zip that climbs out": (
-        file("python.zip", zipped({f"../../{MEMBER}": b""})),
+        in_zip({f"../../{MEMBER}": b""}),
         "has no python functions",
     ),
     "an absolute path in a zip": (
-        file("python.zip", zipped({f"/{MEMBER}": GZ})),
+        in_zip({f"/{MEMBER}": GZ}),
         "has no python functions",
     ),
     "a path with backslashes in a zip": (
-        file("python.zip", zipped({f"..\\..\\{MEMBER}": GZ})),
+        in_zip({f"..\\..\\{MEMBER}": GZ}),
         "has no python functions",
     ),
     "a link in a zip": (file("python.zip", a_linked_member()), "Not a gzipped file"),
@@ -179,7 +187,7 @@ SOURCES = {
         "Bad CRC-32",
     ),
     "no zip": (file("python.zip", b"PK\x03\x04" + bytes(100)), "not a zip archive"),
-    "a zip in a zip": (file("python.zip", zipped({"python.zip": ZIP})), "expected"),
+    "a zip in a zip": (in_zip({"python.zip": ZIP}), "expected"),
     "a zip whose names are no text": (
         file("python.zip", NAMED.replace(b"test_0", b"test_\xff")),
         "can't decode",
@@ -197,18 +205,11 @@ SOURCES = {
     "a gz with rubbish behind": (file(f"csn/{MEMBER}", GZ + b"rubbish"), "Not a gzipped file"),
     "zeros in a gz": (file(f"csn/{MEMBER}", gzip.compress(bytes(1000))), "Expecting value"),
     "nested JSON in a zip": (
-        file("CodeSyntax.zip", zipped({"CodeSyntax_python.json": b"[" * 100_000})),
+        labels_in_zip(b"[" * 100_000),
         "nested too deeply",
     ),
     "an unpaired surrogate in a zip": (
-        file(
-            "CodeSyntax.zip",
-            zipped(
-                {
-                    "CodeSyntax_python.json": b'[{"code": "\\ud800", "tokens": [], "id": 0, "relns": {}}]'
-                }
-            ),
-        ),
+        labels_in_zip(b'[{"code": "\\ud800", "tokens": [], "id": 0, "relns": {}}]'),
         "unpaired surrogate",
     ),
     "a pipe for a zip": (pipe("python.zip"), "a pipe or device"),
