@@ -15,6 +15,7 @@ import sys
 import time
 import weakref
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import datasets
@@ -84,6 +85,11 @@ def write_codesearchnet(folder: Path, test: list[str], validation: list[str]) ->
     return str(folder)
 
 
+@pytest.fixture
+def codesearchnet(tmp_path):
+    return partial(write_codesearchnet, tmp_path / "source")
+
+
 def files(folder: Path) -> dict[str, bytes]:
     """Every file under `folder`, hidden ones and links included."""
     return {
@@ -150,11 +156,13 @@ def test_only_parquet_the_card_and_metadata_are_written(tmp_path, output, source
 
 
 @pytest.mark.slow
-def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp_path, monkeypatch):
+def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(
+    tmp_path, codesearchnet, monkeypatch
+):
     monkeypatch.setattr(shards, "SHARD", 3)
     monkeypatch.setattr("codesyntax_dataset.build.ROW_GROUP", 7)
     code = [f"def f{number}(x):\n    return x.y + {number}" for number in range(20)]
-    source = write_codesearchnet(tmp_path / "source", code, code[:7])
+    source = codesearchnet(code, code[:7])
     for num_proc in (None, 1, 2):
         build(source, ["python"], tmp_path / f"out{num_proc}", num_proc=num_proc)
     first, second, third = (files(tmp_path / f"out{num_proc}") for num_proc in (None, 1, 2))
@@ -166,7 +174,9 @@ def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_proc", "most"), [(1, 5), (2, 9 + 5)])
-def test_only_some_functions_are_in_memory_at_a_time(tmp_path, output, monkeypatch, num_proc, most):
+def test_only_some_functions_are_in_memory_at_a_time(
+    codesearchnet, output, monkeypatch, num_proc, most
+):
     """Shards that wait, the one at work and the next."""
     read, alive, found = corpus.read, weakref.WeakSet(), []
 
@@ -178,14 +188,14 @@ def test_only_some_functions_are_in_memory_at_a_time(tmp_path, output, monkeypat
 
     monkeypatch.setattr(corpus, "read", watched)
     monkeypatch.setattr(shards, "SHARD", 8)
-    source = write_codesearchnet(tmp_path / "source", [FIRST] * 400, [SECOND])
+    source = codesearchnet([FIRST] * 400, [SECOND])
     build(source, ["python"], output, num_proc=num_proc)
     assert len(found) == 401 and max(found) <= 8 * most
 
 
 @pytest.mark.slow
-def test_row_groups_end_early_where_functions_are_long(tmp_path, monkeypatch):
-    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND] * 10, [THIRD])
+def test_row_groups_end_early_where_functions_are_long(tmp_path, codesearchnet, monkeypatch):
+    source = codesearchnet([FIRST, SECOND] * 10, [THIRD])
     plain = build(source, ["python"], tmp_path / "plain").configs["python"]
     monkeypatch.setattr("codesyntax_dataset.build._LARGEST_ROW_GROUP", 5000)
     monkeypatch.setattr(shards, "CHARACTERS", 100)
@@ -196,11 +206,9 @@ def test_row_groups_end_early_where_functions_are_long(tmp_path, monkeypatch):
     check_folder(tmp_path / "short")
 
 
-def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path, output):
+def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(codesearchnet, output):
     unparsable, no_tokens = "def f(x):\n    return x +", 'def f(x):\n    return """'
-    source = write_codesearchnet(
-        tmp_path / "source", [unparsable, FIRST, no_tokens], [unparsable, "def f():\n    pass"]
-    )
+    source = codesearchnet([unparsable, FIRST, no_tokens], [unparsable, "def f():\n    pass"])
     report = build(source, ["python"], output)
     test, validation = rows(output), rows(output, split="validation")
     assert test[0]["tokens"] == [token.text for token in tokenize(unparsable, "python")]
@@ -226,9 +234,9 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path, o
     )
 
 
-def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(tmp_path, output):
+def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(codesearchnet, output):
     newer = "def f(x):\n    match x:\n        case 1:\n            return x.y"
-    source = write_codesearchnet(tmp_path / "source", [newer], [FIRST])
+    source = codesearchnet([newer], [FIRST])
     report = build(source, ["python"], output)
     assert report.configs["python"].skips.counts == {"Python 3.9's grammar cannot read it": 1}
     with pytest.raises(
@@ -385,9 +393,9 @@ def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, sour
 
 @pytest.mark.slow
 def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_labels(
-    tmp_path, output, monkeypatch
+    tmp_path, codesearchnet, output, monkeypatch
 ):
-    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
+    source = codesearchnet([FIRST, SECOND], [THIRD])
     again = write_codesearchnet(tmp_path / "again", [FIRST, SECOND], [THIRD])
     swapped = write_codesearchnet(tmp_path / "swapped", [SECOND, FIRST], [THIRD])
     moved = write_codesearchnet(tmp_path / "moved", [FIRST], [SECOND, THIRD])
@@ -507,11 +515,9 @@ def test_a_dataset_from_another_source_is_replaced_on_request_only(
 
 @pytest.mark.slow
 def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(
-    tmp_path, output, monkeypatch
+    codesearchnet, output, monkeypatch
 ):
-    source = write_codesearchnet(
-        tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST]
-    )
+    source = codesearchnet(["def f(x):\n" + "    x = x\n" * 10_000], [FIRST])
     folder = build(source, ["python"], output).output
     monkeypatch.setattr(safe_files, "_LEAST", 1000)
     monkeypatch.setattr(safe_files, "_PACKED_ALIKE", 1)
@@ -594,10 +600,10 @@ def no_space(*arguments, **options):
     ],
 )
 def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(
-    tmp_path, output, monkeypatch, function, num_proc
+    tmp_path, codesearchnet, output, monkeypatch, function, num_proc
 ):
     monkeypatch.setattr(shards, "SHARD", 1)
-    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
+    source = codesearchnet([FIRST, SECOND], [THIRD])
     build(source, ["python"], output)
     before = files(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(DatasetError) as raised:

@@ -944,7 +944,9 @@ def hub(tmp_path, monkeypatch) -> Iterator[LoopbackHub]:
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("revision", ["refs/pr/15", "refs/convert/parquet"])
 def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(revision, tmp_path):
-    assert read_all(f"owner/csn@{revision}") == read_all(write(tmp_path / "csn", members()))
+    source = write(tmp_path / "csn", members())
+    for config in ("python", "python_exact"):
+        assert read_all(f"owner/csn@{revision}", config) == read_all(source, config)
 
 
 @pytest.mark.slow
