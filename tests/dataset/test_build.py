@@ -15,6 +15,7 @@ import sys
 import time
 import weakref
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import datasets
@@ -59,6 +60,17 @@ def source(tmp_path) -> str:
     return write(tmp_path / "source", SOURCE)
 
 
+@pytest.fixture
+def output(tmp_path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def out(output, source) -> Path:
+    """The functions in Python, built."""
+    return build(source, ["python"], output).output
+
+
 def write_codesearchnet(folder: Path, test: list[str], validation: list[str]) -> str:
     """Python functions, given by their code, in the layout of CodeSearchNet v2."""
     for name, functions in (("test", test), ("valid", validation)):
@@ -73,6 +85,11 @@ def write_codesearchnet(folder: Path, test: list[str], validation: list[str]) ->
     return str(folder)
 
 
+@pytest.fixture
+def codesearchnet(tmp_path):
+    return partial(write_codesearchnet, tmp_path / "source")
+
+
 def files(folder: Path) -> dict[str, bytes]:
     """Every file under `folder`, hidden ones and links included."""
     return {
@@ -80,6 +97,14 @@ def files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or not path.is_dir()
     }
+
+
+def card_of(output: Path) -> str:
+    return (output / "README.md").read_text(encoding="utf-8")
+
+
+def listed(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def rows(output: Path, config: str = "python", split: str = "test") -> list[dict]:
@@ -90,9 +115,9 @@ def rows(output: Path, config: str = "python", split: str = "test") -> list[dict
 
 
 @pytest.mark.slow
-def test_a_row_is_a_function_with_the_annotators_labels(tmp_path, source):
-    build(source, ["python", "python_with_new_lines", "java"], tmp_path / "out")
-    first, second = rows(tmp_path / "out")
+def test_a_row_is_a_function_with_the_annotators_labels(output, source):
+    build(source, ["python", "python_with_new_lines", "java"], output)
+    first, second = rows(output)
     tokens, edges = annotate(FIRST, "python")
     assert first == {
         "id": 0,
@@ -109,16 +134,16 @@ def test_a_row_is_a_function_with_the_annotators_labels(tmp_path, source):
     }
     assert edges
     assert (second["id"], second["code"]) == (1, SECOND)
-    (third,) = rows(tmp_path / "out", "python_with_new_lines", "validation")
+    (third,) = rows(output, "python_with_new_lines", "validation")
     assert (third["id"], third["code"]) == (2, THIRD)
     assert third["tokens"] == [token.text for token in tokenize(THIRD, "python", "with_new_lines")]
-    java = rows(tmp_path / "out", "java") + rows(tmp_path / "out", "java", "validation")
+    java = rows(output, "java") + rows(output, "java", "validation")
     assert [row["id"] for row in java] == [0, 1, 2]
 
 
-def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
-    build(source, ["java", "python"], tmp_path / "out")
-    assert sorted(files(tmp_path / "out")) == [
+def test_only_parquet_the_card_and_metadata_are_written(tmp_path, output, source):
+    build(source, ["java", "python"], output)
+    assert sorted(files(output)) == [
         *("README.md", "SHA256SUMS", "eval.yaml"),
         *(
             "java/test.parquet",
@@ -127,15 +152,17 @@ def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
             "python/validation.parquet",
         ),
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
+    assert listed(tmp_path) == ["out", "source"]
 
 
 @pytest.mark.slow
-def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp_path, monkeypatch):
+def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(
+    tmp_path, codesearchnet, monkeypatch
+):
     monkeypatch.setattr(shards, "SHARD", 3)
     monkeypatch.setattr("codesyntax_dataset.build.ROW_GROUP", 7)
     code = [f"def f{number}(x):\n    return x.y + {number}" for number in range(20)]
-    source = write_codesearchnet(tmp_path / "source", code, code[:7])
+    source = codesearchnet(code, code[:7])
     for num_proc in (None, 1, 2):
         build(source, ["python"], tmp_path / f"out{num_proc}", num_proc=num_proc)
     first, second, third = (files(tmp_path / f"out{num_proc}") for num_proc in (None, 1, 2))
@@ -147,7 +174,9 @@ def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_proc", "most"), [(1, 5), (2, 9 + 5)])
-def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_proc, most):
+def test_only_some_functions_are_in_memory_at_a_time(
+    codesearchnet, output, monkeypatch, num_proc, most
+):
     """Shards that wait, the one at work and the next."""
     read, alive, found = corpus.read, weakref.WeakSet(), []
 
@@ -159,14 +188,14 @@ def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_
 
     monkeypatch.setattr(corpus, "read", watched)
     monkeypatch.setattr(shards, "SHARD", 8)
-    source = write_codesearchnet(tmp_path / "source", [FIRST] * 400, [SECOND])
-    build(source, ["python"], tmp_path / "out", num_proc=num_proc)
+    source = codesearchnet([FIRST] * 400, [SECOND])
+    build(source, ["python"], output, num_proc=num_proc)
     assert len(found) == 401 and max(found) <= 8 * most
 
 
 @pytest.mark.slow
-def test_row_groups_end_early_where_functions_are_long(tmp_path, monkeypatch):
-    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND] * 10, [THIRD])
+def test_row_groups_end_early_where_functions_are_long(tmp_path, codesearchnet, monkeypatch):
+    source = codesearchnet([FIRST, SECOND] * 10, [THIRD])
     plain = build(source, ["python"], tmp_path / "plain").configs["python"]
     monkeypatch.setattr("codesyntax_dataset.build._LARGEST_ROW_GROUP", 5000)
     monkeypatch.setattr(shards, "CHARACTERS", 100)
@@ -177,13 +206,11 @@ def test_row_groups_end_early_where_functions_are_long(tmp_path, monkeypatch):
     check_folder(tmp_path / "short")
 
 
-def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
+def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(codesearchnet, output):
     unparsable, no_tokens = "def f(x):\n    return x +", 'def f(x):\n    return """'
-    source = write_codesearchnet(
-        tmp_path / "source", [unparsable, FIRST, no_tokens], [unparsable, "def f():\n    pass"]
-    )
-    report = build(source, ["python"], tmp_path / "out")
-    test, validation = rows(tmp_path / "out"), rows(tmp_path / "out", split="validation")
+    source = codesearchnet([unparsable, FIRST, no_tokens], [unparsable, "def f():\n    pass"])
+    report = build(source, ["python"], output)
+    test, validation = rows(output), rows(output, split="validation")
     assert test[0]["tokens"] == [token.text for token in tokenize(unparsable, "python")]
     assert [bool(row["tokens"]) for row in test] == [True, True, False]
     assert [bool(row["relations"]) for row in test + validation] == [
@@ -200,19 +227,17 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
         ["function 0 at line 2", "function 3 at line 2"],
         ["function 2 at line 2"],
     ]
-    assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in (
-        tmp_path / "out" / "README.md"
-    ).read_text(encoding="utf-8")
+    assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in card_of(output)
     assert (
         f"  {reason}: 2 (first: function 0 at line 2, function 3 at line 2)"
         in report.text().splitlines()
     )
 
 
-def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(tmp_path):
+def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(codesearchnet, output):
     newer = "def f(x):\n    match x:\n        case 1:\n            return x.y"
-    source = write_codesearchnet(tmp_path / "source", [newer], [FIRST])
-    report = build(source, ["python"], tmp_path / "out")
+    source = codesearchnet([newer], [FIRST])
+    report = build(source, ["python"], output)
     assert report.configs["python"].skips.counts == {"Python 3.9's grammar cannot read it": 1}
     with pytest.raises(
         ParseError, match="Python 3.9's grammar, which labels follow, cannot read this"
@@ -220,7 +245,7 @@ def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(tmp_pa
         annotate(newer, "python")
 
 
-def test_published_labels_are_built_as_they_are(tmp_path):
+def test_published_labels_are_built_as_they_are(tmp_path, output):
     entry = {
         "code": "def f(a):\n  a.b",
         "tokens": ["def", "f", "(", "a", ")", ":", "\n", "  ", "a", ".", "b", "", "", ""],
@@ -229,8 +254,8 @@ def test_published_labels_are_built_as_they_are(tmp_path):
     }
     bare = {"code": "def f(", "tokens": ["def", "f", "("], "id": 9000, "relns": {}}
     (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([entry, bare]), encoding="utf-8")
-    report = build(str(tmp_path / "CodeSyntax_python.json"), ["python"], tmp_path / "out")
-    (row,) = rows(tmp_path / "out")
+    report = build(str(tmp_path / "CodeSyntax_python.json"), ["python"], output)
+    (row,) = rows(output)
     assert (row["id"], row["tokens"]) == (41, entry["tokens"])
     assert [tuple(edge.values()) for edge in row["relations"]] == [
         ("Attribute:value->attr", 8, 10, 10),
@@ -240,20 +265,18 @@ def test_published_labels_are_built_as_they_are(tmp_path):
         [12, 13, 14, 15, 15, 15],
         [13, 14, 15, 15, 15, 15],
     )
-    assert [row["id"] for row in rows(tmp_path / "out", split="validation")] == [9000]
+    assert [row["id"] for row in rows(output, split="validation")] == [9000]
     assert report.configs["python"].skips.counts == {}
-    assert "as published by the authors" in (tmp_path / "out" / "README.md").read_text(
-        encoding="utf-8"
-    )
+    assert "as published by the authors" in card_of(output)
 
 
-def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
+def test_excluded_repositories_are_counted_in_report_and_card(tmp_path, output):
     source = write(tmp_path / "source", SOURCE)
     (tmp_path / "list").write_text("one\nother\n", encoding="utf-8")
-    report = build(source, ["python"], tmp_path / "out", exclude_repositories=tmp_path / "list")
+    report = build(source, ["python"], output, exclude_repositories=tmp_path / "list")
     assert report.configs["python"].functions == {"validation": 1}
     assert report.configs["python"].skips.counts == {"repository is excluded": 2}
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    card = card_of(output)
     assert "Excluded repositories: 2, from a list with SHA-256" in card
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
@@ -279,26 +302,16 @@ def test_real_functions_are_all_there(real_functions, shared, language, partitio
     assert table["id"].to_pylist() == list(range(start, start + functions))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("language", ["python", "java"])
-def test_real_functions_are_all_there_with_exact_labels(shared, language, tmp_path):
-    config = f"{language}_exact"
-    build(str(shared / "data/codesearchnet"), [config], tmp_path / "out", num_proc=2)
-    for partition, name in (("test", "test"), ("validation", "valid")):
-        code = [*slice_of_codesearchnet(shared, language, name).values()]
-        assert [row["code"] for row in rows(tmp_path / "out", config, partition)] == code
-
-
 # ------------------------------------------------------------------------------------------------------- the card
 
 
 def front_matter(output: Path) -> dict:
-    return yaml.safe_load((output / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    return yaml.safe_load(card_of(output).split("---\n")[1])
 
 
 @pytest.mark.slow
 def test_the_card_tells_the_counts_of_the_parquet_files(dataset_folder):
-    card = (dataset_folder / "README.md").read_text(encoding="utf-8")
+    card = card_of(dataset_folder)
     lines = [line for line in card.splitlines() if line.startswith("|")]
     table = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
     header = next(cells for cells in table if cells[0] == "relation")
@@ -328,9 +341,9 @@ def test_the_card_tells_the_counts_of_the_parquet_files(dataset_folder):
     assert set(configs) == {"python", "java"}
 
 
-def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_path, source):
-    build(source, ["java", "python"], tmp_path / "out")
-    metadata = front_matter(tmp_path / "out")
+def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(output, source):
+    build(source, ["java", "python"], output)
+    metadata = front_matter(output)
     assert {
         config["config_name"]: config.get("default", False) for config in metadata["configs"]
     } == {
@@ -350,7 +363,7 @@ def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_p
 
 
 @pytest.mark.slow
-def test_the_card_says_whose_procedure_the_labels_follow(tmp_path, source):
+def test_the_card_says_whose_procedure_the_labels_follow(output, source):
     for configs, published, exact in (
         (["python"], ["- The labels follow"], []),
         (["java_exact"], [], ["- The labels"]),
@@ -360,8 +373,8 @@ def test_the_card_says_whose_procedure_the_labels_follow(tmp_path, source):
             ["- The labels of `java_exact`"],
         ),
     ):
-        build(source, configs, tmp_path / "out", overwrite=True)
-        card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+        build(source, configs, output, overwrite=True)
+        card = card_of(output)
         assert (
             re.findall(r"^(- The labels.*) the published procedure", card, re.MULTILINE)
             == published
@@ -372,18 +385,17 @@ def test_the_card_says_whose_procedure_the_labels_follow(tmp_path, source):
         )
 
 
-def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, source):
-    build(source, ["python"], tmp_path / "out")
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, source, out):
+    card = card_of(out)
     assert "folder of source files, `source`" in card
     assert str(tmp_path) not in card
 
 
 @pytest.mark.slow
 def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_labels(
-    tmp_path, monkeypatch
+    tmp_path, codesearchnet, output, monkeypatch
 ):
-    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
+    source = codesearchnet([FIRST, SECOND], [THIRD])
     again = write_codesearchnet(tmp_path / "again", [FIRST, SECOND], [THIRD])
     swapped = write_codesearchnet(tmp_path / "swapped", [SECOND, FIRST], [THIRD])
     moved = write_codesearchnet(tmp_path / "moved", [FIRST], [SECOND, THIRD])
@@ -400,7 +412,7 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
     monkeypatch.setattr(
         corpus, "annotate", lambda *arguments: annotate(*arguments)._replace(edges=[])
     )
-    relabelled = build(source, ["python"], tmp_path / "out").configs["python"]
+    relabelled = build(source, ["python"], output).configs["python"]
     assert relabelled.digest == reports[0].digest
     assert relabelled.version != reports[0].version
     assert all(
@@ -432,30 +444,26 @@ def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
 
 
 @pytest.mark.slow
-def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
+def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path, output):
     source = write(
         tmp_path / "source", {f"{name}.py": f"{FIRST}\n\n\n{SECOND}\n" for name in "abcde"}
     )
-    report = build(source, ["python"], tmp_path / "out")
+    report = build(source, ["python"], output)
     assert report.configs["python"].functions == {"validation": 2, "test": 8}
-    assert "by file, 0.2 of them for validation" in (tmp_path / "out" / "README.md").read_text(
-        encoding="utf-8"
-    )
+    assert "by file, 0.2 of them for validation" in card_of(output)
     with pytest.raises(DatasetError, match="holds python from .* how they are split differ"):
-        build(source, ["python"], tmp_path / "out", validation_fraction=0.5)
-    report = build(source, ["python"], tmp_path / "out", validation_fraction=0, overwrite=True)
+        build(source, ["python"], output, validation_fraction=0.5)
+    report = build(source, ["python"], output, validation_fraction=0, overwrite=True)
     assert report.configs["python"].functions == {"test": 10}
-    assert "0 of them for validation" in (tmp_path / "out" / "README.md").read_text(
-        encoding="utf-8"
-    )
+    assert "0 of them for validation" in card_of(output)
 
 
 def test_a_source_without_validation_functions_has_no_such_split_and_says_what_that_means(tmp_path):
     report = build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
     lack = "no validation split: held-out scores need it to choose attention heads"
-    assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in (
-        tmp_path / "codesyntax" / "README.md"
-    ).read_text(encoding="utf-8")
+    assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in card_of(
+        tmp_path / "codesyntax"
+    )
     assert list(load(tmp_path)) == ["test"]
 
 
@@ -463,13 +471,13 @@ def test_a_source_without_validation_functions_has_no_such_split_and_says_what_t
 
 
 @pytest.mark.slow
-def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, source):
+def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, output, source):
     for config in ("java", "python", "java"):
-        report = build(source, [config], tmp_path / "out")
+        report = build(source, [config], output)
     assert list(report.configs) == ["python", "java"]
     build(source, ["java", "python"], tmp_path / "fresh")
-    assert files(tmp_path / "out") == files(tmp_path / "fresh")
-    check_folder(tmp_path / "out")
+    assert files(output) == files(tmp_path / "fresh")
+    check_folder(output)
 
 
 @pytest.mark.slow
@@ -484,10 +492,9 @@ def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, 
     ],
 )
 def test_a_dataset_from_another_source_is_replaced_on_request_only(
-    tmp_path, source, changes, options, config
+    tmp_path, source, out, changes, options, config
 ):
-    build(source, ["python"], tmp_path / "out")
-    before = files(tmp_path / "out")
+    before = files(out)
     other = write(tmp_path / "other", {"A.java": JAVA} if changes is None else SOURCE | changes)
     if options:
         (tmp_path / "list").write_text(options["exclude_repositories"], encoding="utf-8")
@@ -495,23 +502,23 @@ def test_a_dataset_from_another_source_is_replaced_on_request_only(
     wanted = [config, "java"] if changes is None else [config]
     refused = SourceError if changes is None and config == "python" else DatasetError
     with pytest.raises(refused) as raised:
-        build(other, wanted, tmp_path / "out", **options)
+        build(other, wanted, out, **options)
     if refused is DatasetError:
         assert "holds python from folder of source files, `source`, and" in str(raised.value)
         assert "--overwrite" in str(raised.value)
-    assert files(tmp_path / "out") == before
+    assert files(out) == before
     assert {path.name for path in tmp_path.iterdir()} <= {"out", "source", "other", "list"}
-    report = build(other, ["java"], tmp_path / "out", overwrite=True, **options)
+    report = build(other, ["java"], out, overwrite=True, **options)
     assert list(report.configs) == ["java"]
-    assert not (tmp_path / "out" / "python").exists()
+    assert not (out / "python").exists()
 
 
 @pytest.mark.slow
-def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, monkeypatch):
-    source = write_codesearchnet(
-        tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST]
-    )
-    folder = build(source, ["python"], tmp_path / "out").output
+def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(
+    codesearchnet, output, monkeypatch
+):
+    source = codesearchnet(["def f(x):\n" + "    x = x\n" * 10_000], [FIRST])
+    folder = build(source, ["python"], output).output
     monkeypatch.setattr(safe_files, "_LEAST", 1000)
     monkeypatch.setattr(safe_files, "_PACKED_ALIKE", 1)
     for read in (check_folder, lambda folder: read_split(folder, "python", "test", ["code"])):
@@ -520,27 +527,26 @@ def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_dataset_that_cannot_be_read_is_not_added_to(tmp_path, source):
-    build(source, ["python"], tmp_path / "out")
+def test_a_dataset_that_cannot_be_read_is_not_added_to(tmp_path, source, out):
     (tmp_path / "out/python/test.parquet").write_bytes(b"PAR1")
     with pytest.raises(DatasetError, match="config python that cannot be read"):
-        build(source, ["java"], tmp_path / "out")
-    build(source, ["java"], tmp_path / "out", overwrite=True)
+        build(source, ["java"], out)
+    build(source, ["java"], out, overwrite=True)
 
 
 @pytest.mark.slow
-def test_what_another_build_wrote_meanwhile_is_not_lost(tmp_path, monkeypatch, source):
+def test_what_another_build_wrote_meanwhile_is_not_lost(output, monkeypatch, source):
     render = card.render
 
     def while_another_builds(*arguments):
         monkeypatch.setattr(card, "render", render)
-        build(source, ["java"], tmp_path / "out")
+        build(source, ["java"], output)
         return render(*arguments)
 
     monkeypatch.setattr(card, "render", while_another_builds)
     with pytest.raises(DatasetError, match="another build changed"):
-        build(source, ["python"], tmp_path / "out")
-    assert list(check_folder(tmp_path / "out").configs) == ["java"]
+        build(source, ["python"], output)
+    assert list(check_folder(output).configs) == ["java"]
 
 
 @pytest.mark.slow
@@ -564,9 +570,9 @@ def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, source):
     ],
 )
 def test_anything_else_at_the_output_is_refused_and_left_as_it_is(
-    tmp_path, source, prepare, complaint
+    tmp_path, output, source, prepare, complaint
 ):
-    out = tmp_path / "out"
+    out = output
     prepare(out)
     before = files(tmp_path)
     with pytest.raises(DatasetError, match=complaint):
@@ -574,11 +580,10 @@ def test_anything_else_at_the_output_is_refused_and_left_as_it_is(
     assert files(tmp_path) == before
 
 
-def test_a_file_added_to_a_dataset_of_ours_is_not_thrown_away(tmp_path, source):
-    build(source, ["python"], tmp_path / "out")
-    (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
+def test_a_file_added_to_a_dataset_of_ours_is_not_thrown_away(tmp_path, source, out):
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(DatasetError, match=r"notes\.txt was not made by"):
-        build(source, ["python"], tmp_path / "out")
+        build(source, ["python"], out)
 
 
 def no_space(*arguments, **options):
@@ -595,15 +600,15 @@ def no_space(*arguments, **options):
     ],
 )
 def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(
-    tmp_path, monkeypatch, function, num_proc
+    tmp_path, codesearchnet, output, monkeypatch, function, num_proc
 ):
     monkeypatch.setattr(shards, "SHARD", 1)
-    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
-    build(source, ["python"], tmp_path / "out")
+    source = codesearchnet([FIRST, SECOND], [THIRD])
+    build(source, ["python"], output)
     before = files(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(DatasetError) as raised:
         patch.setattr(function, no_space)
-        build(source, ["python"], tmp_path / "out", num_proc=num_proc)
+        build(source, ["python"], output, num_proc=num_proc)
     assert str(raised.value) == f"cannot write {tmp_path / 'out'}: No space left on device"
     assert files(tmp_path) == before
 
@@ -618,24 +623,24 @@ def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(
         "pathlib.Path.rename",
     ],
 )
-def test_an_interrupt_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, source, when):
+def test_an_interrupt_leaves_what_was_there_and_nothing_else(
+    tmp_path, monkeypatch, source, out, when
+):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    build(source, ["python"], tmp_path / "out")
     before = files(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(atomic, "_exchanged", lambda *folders: False)
         patch.setattr(when, interrupt)
-        build(source, ["java"], tmp_path / "out")
+        build(source, ["java"], out)
     assert files(tmp_path) == before
 
 
 @pytest.mark.slow
 def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(
-    tmp_path, monkeypatch, source
+    tmp_path, monkeypatch, source, out
 ):
-    build(source, ["python"], tmp_path / "out")
     before = files(tmp_path)
     rename = Path.rename
 
@@ -650,20 +655,19 @@ def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(
     ):
         patch.setattr(atomic, "_exchanged", lambda *folders: False)
         patch.setattr(Path, "rename", refuse_the_new)
-        build(source, ["java"], tmp_path / "out")
+        build(source, ["java"], out)
     assert files(tmp_path) == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_a_dataset_is_replaced_with_and_without_an_exchange(
-    tmp_path, monkeypatch, source, exchanges
+    tmp_path, monkeypatch, source, out, exchanges
 ):
-    build(source, ["python"], tmp_path / "out")
     if not exchanges:
         monkeypatch.setattr(atomic, "_exchanged", lambda *folders: False)
-    build(source, ["java"], tmp_path / "out", overwrite=True)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_dir()) == ["java"]
+    build(source, ["java"], out, overwrite=True)
+    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["java"]
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
@@ -701,7 +705,7 @@ def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(t
     os.killpg(process, signal.SIGINT)  # to all of its processes, as a terminal does
     ended(process)
     assert (tmp_path / "log").read_text() == "interrupted\n"
-    left = sorted(path.name for path in tmp_path.iterdir())
+    left = listed(tmp_path)
     assert left == ["errors", "labelling", "log", "source"]
 
 
@@ -720,17 +724,17 @@ def test_processes_that_annotate_end_with_the_one_that_began_them(tmp_path, sour
     assert all_ended
 
 
-def test_a_process_that_annotates_and_is_killed_is_told(tmp_path, monkeypatch, source):
+def test_a_process_that_annotates_and_is_killed_is_told(tmp_path, output, monkeypatch, source):
     monkeypatch.setattr(
         corpus, "label", lambda function, variant: os.kill(os.getpid(), signal.SIGKILL)
     )
     with pytest.raises(DatasetError, match=r"a labelling process was killed.* try fewer"):
-        build(source, ["python"], tmp_path / "out", num_proc=2)
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+        build(source, ["python"], output, num_proc=2)
+    assert listed(tmp_path) == ["source"]
 
 
 def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(
-    tmp_path, monkeypatch, source
+    output, monkeypatch, source
 ):
     def beyond(code, language, variant):
         tokens, edges = annotate(code, language, variant)
@@ -738,27 +742,27 @@ def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(
 
     monkeypatch.setattr(corpus, "annotate", beyond)
     with pytest.raises(DatasetError, match=r"python function 0 \(test/one/a.py#L1-L2\): edge 0"):
-        build(source, ["python"], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+        build(source, ["python"], output)
+    assert not (output).exists()
 
 
-def test_an_unknown_config_is_refused_with_the_nearest(tmp_path, source):
+def test_an_unknown_config_is_refused_with_the_nearest(output, source):
     with pytest.raises(UnknownName, match=r"unknown config 'pyton': did you mean 'python'\?"):
-        build(source, ["java", "pyton"], tmp_path / "out")
+        build(source, ["java", "pyton"], output)
     with pytest.raises(DatasetError, match="no config to build"):
-        build(source, [], tmp_path / "out")
+        build(source, [], output)
 
 
-def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path):
+def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path, output):
     source = write(tmp_path / "source", {"a.py": FIRST})
     with pytest.raises(SourceError, match="no java functions"):
-        build(source, ["python", "java"], tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+        build(source, ["python", "java"], output)
+    assert listed(tmp_path) == ["source"]
 
 
 @pytest.mark.slow
-def test_building_is_silent_where_there_is_no_terminal(tmp_path, source, capfd):
-    build(source, ["python"], tmp_path / "out", num_proc=2)
+def test_building_is_silent_where_there_is_no_terminal(output, source, capfd):
+    build(source, ["python"], output, num_proc=2)
     assert capfd.readouterr() == ("", "")
 
 

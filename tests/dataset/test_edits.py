@@ -47,7 +47,10 @@ public int sum(List<Integer> terms, int most) {
 }
 """
 CODE = {"python": PYTHON, "java": JAVA}
+RENAMINGS = ("rename-words", "rename-nonsense", "rename-letters")
 BOTH = pytest.mark.parametrize("language", CODE)
+every_renaming = pytest.mark.parametrize("name", RENAMINGS)
+both_variants = pytest.mark.parametrize("variant", ["paper", "exact"])
 
 
 def texts(code, language):
@@ -78,7 +81,7 @@ def test_every_edit_has_a_meaning():
 
 @pytest.mark.slow
 @BOTH
-@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
+@every_renaming
 def test_identifiers_are_renamed_one_to_one_and_nothing_else_is(language, name):
     code, (tokens, edges) = edit(CODE[language], language, name)
     before, after = texts(CODE[language], language), texts(code, language)
@@ -364,7 +367,7 @@ def relations(code, language):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(EDITS.keys() - {"rename-nonsense", "rename-letters"}))
+@pytest.mark.parametrize("name", sorted(EDITS.keys() - {*RENAMINGS[1:]}))
 @pytest.mark.parametrize("language", [name for name, record in LANGUAGES.items() if record.editing])
 def test_nearly_all_functions_of_the_sample_can_be_edited(language, name):
     assert kept(sample(language), language, name) >= (0.95 if name == "distance" else 0.98)
@@ -380,8 +383,8 @@ def f(name, x):
 """
 
 
-@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
-@pytest.mark.parametrize("variant", ["paper", "exact"])
+@every_renaming
+@both_variants
 def test_names_in_strings_with_fields_are_renamed_with_the_others(name, variant):
     code, _ = edit(FIELDS, "python", name, variant)
     [(first, other)] = re.findall(r"def \w+\((\w+), (\w+)\)", code)
@@ -390,8 +393,8 @@ def test_names_in_strings_with_fields_are_renamed_with_the_others(name, variant)
     assert '"\\N{BULLET} tail"' in code
 
 
-@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
-@pytest.mark.parametrize("variant", ["paper", "exact"])
+@every_renaming
+@both_variants
 def test_a_formatted_string_that_is_filled_is_renamed_once(name, variant):
     code, _ = edit(
         'def f(prefix, x):\n    y = f"{prefix}/{{}}".format\n    return y(x)\n',
@@ -430,7 +433,7 @@ def test_a_formatted_string_that_is_filled_is_renamed_once(name, variant):
     ],
 )
 def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code, kept):
-    for name in ("rename-words", "rename-nonsense", "rename-letters"):
+    for name in RENAMINGS:
         assert re.search(kept, edit(code, language, name)[0])
 
 
@@ -488,14 +491,14 @@ int f(int x) {
 """
 
 
-@pytest.mark.parametrize("variant", ["paper", "exact"])
+@both_variants
 def test_java_s_words_of_today_are_no_names(variant):
-    for name in ("rename-words", "rename-nonsense", "rename-letters"):
+    for name in RENAMINGS:
         code, _ = edit(SWITCH, "java", name, variant)
         assert len(re.findall(r"\b(?:record|var|yield)\b", code)) == 5 and "P(" not in code
 
 
-@pytest.mark.parametrize("variant", ["paper", "exact"])
+@both_variants
 def test_labels_of_cases_stay_different(variant):
     code, _ = edit(SWITCH, "java", "literals", variant)
     assert len(set(re.findall(r"case (\d):", code))) == 8
@@ -604,16 +607,6 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
         ).num_rows
         == 4
     )
-
-
-@pytest.mark.slow
-def test_bytes_do_not_depend_on_processes(source, tmp_path):
-    for number in (1, 2):
-        build(source, ["python"], tmp_path / str(number), edits=["layout"], num_proc=number)
-    one, other = (
-        (tmp_path / number / "python_layout" / "test.parquet").read_bytes() for number in "12"
-    )
-    assert one == other
 
 
 def test_edits_that_there_are_not(source, tmp_path):

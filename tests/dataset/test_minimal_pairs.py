@@ -253,6 +253,58 @@ def test_the_n_gram_model_is_that_of_a_plain_reference():
     assert model.log_probabilities(windows(text)) == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_n_gram_model_of_the_other_half_prefers_the_text_of_higher_probability():
+    learned, padding = "x = f(1)\nx = f(1)\n", [""] * 4
+    texts = {
+        "1": ("y = f(1)\n", "y = f[1)\n"),
+        "2": ("y = f[1)\n", "y = f(1)\n"),
+        "3": ("q\n", "r\n"),
+    }
+    found = Rivals()
+    for origin, code in (("mine", "z\n"), ("other", learned)):
+        found.train(origin, code)
+    found.score((id_, "mine", "closer", *pair) for id_, pair in texts.items())
+
+    def plain(text):
+        tokens = padding + lexed(text)
+        return sum(
+            plain_log_probability([lexed(learned)], tokens[i : i + 4], tokens[i + 4])
+            for i in range(len(tokens) - 4)
+        )
+
+    assert [np.sign(round(plain(good) - plain(bad), 9)) for good, bad in texts.values()] == [
+        1,
+        -1,
+        0,
+    ]
+    assert found.preferred == {
+        "1": "prefers the valid text",
+        "2": "prefers the invalid text",
+        "3": "is undecided",
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "origins"), [("one/a two/b", {"one", "two"}), ("one/a one/b", {"a.go", "b.go"})]
+)
+def test_rivals_learn_of_repositories_or_of_files_where_there_is_one(
+    tmp_path, monkeypatch, files, origins
+):
+    learned, train = set(), Rivals.train
+
+    def heard(self, origin, code):
+        learned.add(origin)
+        train(self, origin, code)
+
+    monkeypatch.setattr(Rivals, "train", heard)
+    for name in ("validation/three/c", *(f"test/{file}" for file in files.split())):
+        file = tmp_path / "source" / f"{name}.go"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("package p\n\n" + golden("go")[0][3], encoding="utf-8")
+    build(str(tmp_path / "source"), ["go_pairs"], tmp_path / "data")
+    assert learned == {*origins, "c.go"}
+
+
 def test_a_difference_has_the_windows_that_see_the_change_and_no_others():
     good, bad = "a b c d e f g h i j".split(), "a b c d e X g h i j".split()
     difference = Difference(" ".join(good), " ".join(bad))

@@ -21,7 +21,7 @@ OPEN, CLOSE = "⦅⦆"
 
 def neighbours(syntax: Syntax) -> Iterator[tuple[str, str]]:
     """Infix operators beside each other: the text, and with marks around the part that groups first."""
-    infix = [operator for operator in syntax.operators if operator.place == "infix"]
+    infix = [operator for operator in syntax.operators if operator.is_infix]
     levels = sorted({operator.precedence for operator in infix})
     for first in infix:
         for second in infix:

@@ -63,22 +63,22 @@ def test_printed_text_is_cut_at_its_limit():
     assert printable("abcd", 3) == "ab…"
 
 
-ZEROS = [0] * 100_000
-COLUMNS = {
-    "flat": pa.array(ZEROS),
-    "list": pa.array([[0]] * len(ZEROS)),
-    "struct": pa.array([{"inner": 0}] * len(ZEROS)),
-    "deep": pa.array([[{"inner": [0]}]] * len(ZEROS)),
-}
+COLUMNS = {"flat": 0, "list": [0], "struct": {"inner": 0}, "deep": [{"inner": [0]}]}
+
+
+@pytest.fixture(scope="module")
+def zeros(tmp_path_factory):
+    """A file in which each of COLUMNS packs to far less than a 200th."""
+    file = tmp_path_factory.mktemp("zeros") / "zeros.parquet"
+    table = pa.table({name: pa.array([value] * 100_000) for name, value in COLUMNS.items()})
+    pq.write_table(table, file, use_dictionary=False, compression="zstd")
+    return file
 
 
 @pytest.fixture
-def parquet(tmp_path, monkeypatch):
-    """A file in which each of COLUMNS packs to far less than a 200th, where a packed megabyte is too much."""
-    pq.write_table(
-        pa.table(COLUMNS), tmp_path / "zeros.parquet", use_dictionary=False, compression="zstd"
-    )
-    file = pq.ParquetFile(tmp_path / "zeros.parquet")
+def parquet(zeros, monkeypatch):
+    """Where a packed megabyte is too much."""
+    file = pq.ParquetFile(zeros)
     monkeypatch.setattr(batches, "explodes", lambda unpacked, packed: unpacked > 700_000)
     return file
 

@@ -128,63 +128,36 @@ def without(field: str) -> bytes:
     ).encode()
 
 
+BROKEN_LINES = {
+    "field 'code' is missing": without("code"),
+    "field 'repo' is missing": without("repo"),
+    "field 'code' is NoneType": json.dumps(row("f", code=None)).encode(),
+    "byte 0xff is not UTF-8": b'{"code": "\xff"}',
+    "Unterminated string .* expected JSON": GOOD_LINE[:40],
+    "Expecting value .* expected JSON": b"\n" + GOOD_LINE,  # an empty line
+    "list instead of an object": b"[1]\n",
+    "JSON nested too deeply": b"[" * 100_000,
+    ".* surrogate": json.dumps(row("f", code="\ud800")).encode(),
+    "language 'java'": json.dumps(row("f", language="java")).encode(),
+    ".*'valid'": json.dumps(row("f", partition="valid")).encode(),
+}
+
+
+@pytest.mark.parametrize("complaint", BROKEN_LINES)
+def test_codesearchnet_names_the_file_and_the_line_that_are_broken(tmp_path, complaint):
+    source = write(tmp_path, {TEST_FILE: gzip.compress(GOOD_LINE + BROKEN_LINES[complaint])})
+    with pytest.raises(SourceError, match=f"(?s)python_test_0.jsonl.gz, line 2: {complaint}"):
+        read_all(source)
+
+
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        pytest.param(gzip.compress(GOOD_LINE * 50)[:-20], "is the file complete", id="truncated"),
-        pytest.param(GOOD_LINE, "line 1: cannot be read .*gzipped", id="not gzip"),
-        pytest.param(
-            gzip.compress(GOOD_LINE + without("code")),
-            "line 2: field 'code' is missing",
-            id="no code",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + without("repo")),
-            "line 2: field 'repo' is missing",
-            id="no repo",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + json.dumps(row("f", code=None)).encode()),
-            "line 2: field 'code' is NoneType",
-            id="null",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + b'{"code": "\xff"}'),
-            "line 2: byte 0xff is not UTF-8",
-            id="not UTF-8",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + GOOD_LINE[:40]), "line 2: .* expected JSON", id="half a line"
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + b"\n" + GOOD_LINE),
-            "line 2: .* expected JSON",
-            id="empty line",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + b"[1]\n"), "line 2: list instead of an object", id="no object"
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + b"[" * 100_000), "line 2: JSON nested too deeply", id="nested"
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + json.dumps(row("f", code="\ud800")).encode()),
-            "line 2: .* surrogate",
-            id="surrogate",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + json.dumps(row("f", language="java")).encode()),
-            "line 2: language 'java'",
-            id="language",
-        ),
-        pytest.param(
-            gzip.compress(GOOD_LINE + json.dumps(row("f", partition="valid")).encode()),
-            "line 2: .*'valid'",
-            id="partition",
-        ),
+        (gzip.compress(GOOD_LINE * 50)[:-20], "is the file complete"),
+        (GOOD_LINE, "line 1: cannot be read .*gzipped"),
     ],
 )
-def test_codesearchnet_names_the_file_and_the_line_that_are_broken(tmp_path, data, complaint):
+def test_codesearchnet_names_the_file_that_is_no_whole_gzip(tmp_path, data, complaint):
     source = write(tmp_path, {TEST_FILE: data})
     with pytest.raises(SourceError, match=f"(?s)python_test_0.jsonl.gz, .*{complaint}"):
         read_all(source)
@@ -229,60 +202,25 @@ PYTHON = {
     "id": 8679,
     "relns": {"If:if->test": [[8, 9, 9]], "If:test->body": [[9, 13, 15]]},
 }
-PYTHON_OFFSETS = [  # counted by hand
-    *(
-        (0, 3),
-        (4, 5),
-        (5, 6),
-        (6, 7),
-        (7, 8),
-        (8, 9),
-        (9, 10),
-        (10, 14),
-        (14, 16),
-        (17, 18),
-        (18, 19),
-        (19, 20),
-    ),
-    *(
-        (20, 28),
-        (28, 34),
-        (35, 40),
-        (40, 41),
-        (45, 45),
-        (45, 51),
-        (52, 53),
-        (53, 53),
-        (53, 53),
-        (53, 53),
-    ),
-]
+
+
+def spans(text: str) -> list[list[int]]:
+    return [list(map(int, span.split("-"))) for span in text.split()]
+
+
+PYTHON_OFFSETS = spans(  # counted by hand
+    "0-3 4-5 5-6 6-7 7-8 8-9 9-10 10-14 14-16 17-18 18-19 19-20 "
+    "20-28 28-34 35-40 40-41 45-45 45-51 52-53 53-53 53-53 53-53"
+)
 JAVA = {
     "code": "int f() {\n  // f(\n  return /* 1\n */ \\u0061 /b;\n}",
-    "tokens": [
-        "int",
-        "f",
-        "(",
-        ")",
-        "{",
-        "\n",
-        "\n",
-        "return",
-        "\n",
-        "a",
-        "/",
-        "b",
-        ";",
-        "\n",
-        "}",
-    ],
+    "tokens": "int f ( ) { ⏎ ⏎ return ⏎ a / b ; ⏎ }".replace("⏎", "\n").split(" "),
     "id": 11009,
     "relns": {"InfixExpr:left->right": [[9, 11, 11]]},
 }
-JAVA_OFFSETS = [  # counted by hand; the line break at 29 lies in a comment, and \u0061 spells a
-    *((0, 3), (4, 5), (5, 6), (6, 7), (8, 9), (9, 10), (17, 18), (20, 26), (31, 32)),
-    *((36, 42), (43, 44), (44, 45), (45, 46), (46, 47), (47, 48)),
-]
+JAVA_OFFSETS = spans(  # counted by hand; the break at 29 is in a comment, and \u0061 spells a
+    "0-3 4-5 5-6 6-7 8-9 9-10 17-18 20-26 31-32 36-42 43-44 44-45 45-46 46-47 47-48"
+)
 
 
 def labels(*functions: dict) -> bytes:
@@ -366,38 +304,27 @@ def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_l
     assert skips.names == {"published tokens are not in the code": ["7"]}
 
 
-@pytest.mark.parametrize(
-    ("data", "complaint"),
-    [
-        pytest.param(labels(PYTHON)[:-9], "line 1: .*expected JSON", id="truncated"),
-        pytest.param(b"[\n\n\xe9]", "line 3: byte 0xe9 is not UTF-8", id="not UTF-8"),
-        pytest.param(b"{}", "dict, expected a list", id="no list"),
-        pytest.param(labels({}), "entry 0: field 'code' is missing", id="no code"),
-        pytest.param(labels(PYTHON, PYTHON | {"id": "8"}), "entry 1: id is '8'", id="id"),
-        pytest.param(labels(PYTHON | {"id": True}), "entry 0: id is True", id="id true"),
-        pytest.param(labels(PYTHON | {"tokens": "def"}), "id 8679: tokens are not", id="tokens"),
-        pytest.param(
-            labels(PYTHON | {"tokens": ["\ud800"]}), "id 8679: tokens are not", id="surrogate"
-        ),
-        pytest.param(labels(PYTHON | {"relns": []}), "id 8679: relns is not an object", id="relns"),
-        pytest.param(
-            labels(PYTHON | {"relns": {"r": [[1, 2]]}}), r"id 8679: r has \[1, 2\]", id="short edge"
-        ),
-        pytest.param(
-            labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}),
-            "id 8679: edge 0 .* tokens below 22",
-            id="edge too far",
-        ),
-        pytest.param(
-            labels(PYTHON | {"relns": {"r": [[1, 3, 2]]}}),
-            "id 8679: edge 0 .*first <= last",
-            id="edge reversed",
-        ),
-    ],
-)
-def test_a_broken_published_file_is_refused_with_its_name(tmp_path, data, complaint):
+BROKEN_LABELS = {
+    "line 1: .*expected JSON": labels(PYTHON)[:-9],
+    "line 3: byte 0xe9 is not UTF-8": b"[\n\n\xe9]",
+    "dict, expected a list": b"{}",
+    "entry 0: field 'code' is missing": labels({}),
+    "entry 1: id is '8'": labels(PYTHON, PYTHON | {"id": "8"}),
+    "entry 0: id is True": labels(PYTHON | {"id": True}),
+    "id 8679: tokens are not": labels(PYTHON | {"tokens": "def"}),
+    "id 8679: tokens are not a list of texts": labels(PYTHON | {"tokens": ["\ud800"]}),
+    "id 8679: relns is not an object": labels(PYTHON | {"relns": []}),
+    r"id 8679: r has \[1, 2\]": labels(PYTHON | {"relns": {"r": [[1, 2]]}}),
+    "id 8679: edge 0 .* tokens below 22": labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}),
+    "id 8679: edge 0 .*first <= last": labels(PYTHON | {"relns": {"r": [[1, 3, 2]]}}),
+}
+
+
+@pytest.mark.parametrize("complaint", BROKEN_LABELS)
+def test_a_broken_published_file_is_refused_with_its_name(tmp_path, complaint):
+    source = write(tmp_path, {"CodeSyntax_python.json": BROKEN_LABELS[complaint]})
     with pytest.raises(SourceError, match=f"(?s)CodeSyntax_python.json.*{complaint}"):
-        read_all(write(tmp_path, {"CodeSyntax_python.json": data}))
+        read_all(source)
 
 
 @pytest.mark.long
@@ -536,7 +463,12 @@ def test_java_constructors_are_functions_where_labels_are_exact(tmp_path):
         assert found == dict(expected)
 
 
-JAVASCRIPT_FILE = """\
+CUT_OUT = {}
+"""Language -> a file, where its first function stands, and its functions: those that have a name, or are given one."""
+
+CUT_OUT["javascript"] = (
+    "a.mjs",
+    """\
 async function a() { function inner() {} }
 const b = () => 1, { c } = d;
 exports.e = function (x) {};
@@ -554,51 +486,103 @@ const O = memo(forwardRef((p) => { return <p/> })), q = r.map((s) => s + 1);
 describe("t", () => { it("u", function () { return 1 }); });
 define(["v"], function () { function w() {} });
 x.then(y).on("z", () => { return 1 });
-"""
-
-
-def test_javascript_functions_are_cut_out_if_they_have_a_name_or_are_given_one(tmp_path):
-    functions = read_all(write(tmp_path, {"a.mjs": JAVASCRIPT_FILE.encode()}), "javascript")
-    assert {function.func_name: function.code for function in functions} == {
-        "a": "async function a() { function inner() {} }",
-        "b": "() => 1",
-        "exports.e": "function (x) {}",
-        "module.exports.f": "function* () {}",
-        "module.exports.g": "get g() { return 1 }",
-        "module.exports.h": "x => x",
-        "I.j": "static async j() {}",
-        "I.#k": "async () => {}",
-        "I.[Symbol.iterator]": "[Symbol.iterator]() {}",
-        "l": "function () {}",
-        "m": "function m() {}",
-        "default": "() => 1",
-        'app.get("/n")': "async (x) => { return x.y }",
-        "O": "(p) => { return <p/> }",
-        'it("u")': "function () { return 1 }",
-        "w": "function w() {}",
-        'on("z")': "() => { return 1 }",
-    }
-    assert functions[0].url == "a.mjs#L1-L1"
-
-
-TYPESCRIPT_FILE = """\
+""",
+    "#L1-L1",
+    """\
+a: async function a() { function inner() {} }
+b: () => 1
+exports.e: function (x) {}
+module.exports.f: function* () {}
+module.exports.g: get g() { return 1 }
+module.exports.h: x => x
+I.j: static async j() {}
+I.#k: async () => {}
+I.[Symbol.iterator]: [Symbol.iterator]() {}
+l: function () {}
+m: function m() {}
+default: () => 1
+app.get("/n"): async (x) => { return x.y }
+O: (p) => { return <p/> }
+it("u"): function () { return 1 }
+w: function w() {}
+on("z"): () => { return 1 }
+""",
+)
+CUT_OUT["typescript"] = (  # without a body it is no function
+    "a.ts",
+    """\
 function a(x: string): void;
 function a(x: any): void {}
 namespace N { export abstract class C<T> { abstract b(): T; protected async c<U>(): Promise<U> {} d = (): T => {} } }
 declare function e(): void;
 interface I { f(): void }
-"""
+""",
+    "#L2-L2",
+    """\
+a: function a(x: any): void {}
+N.C.c: protected async c<U>(): Promise<U> {}
+N.C.d: (): T => {}
+""",
+)
+CUT_OUT["php"] = (  # and may leave PHP
+    "a.php",
+    """\
+<h1>π</h1>
+<?php
+namespace N;
+if (true) { function a() { return fn() => 1; } }
+abstract class B { abstract function c(); public static function d(): int { ?><b><?php } }
+trait T { private function e() { return new class { function f() {} }; } }
+enum E { case G; function h() {} }
+interface I { function i(); }
+$j = function () {};
+""",
+    "#L4-L4",
+    """\
+a: function a() { return fn() => 1; }
+B.d: public static function d(): int { ?><b><?php }
+T.e: private function e() { return new class { function f() {} }; }
+E.h: function h() {}
+$j: function () {}
+""",
+)
+CUT_OUT["ruby"] = (
+    "a.rb",
+    """\
+module M
+  class N::O < P
+    private def a(é) = é
+    def self.b; def c; end; end
+    class << self
+      def d? = true
+    end
+  end
+end
+define_method(:e) { }
+def f() g end
+__END__
+def g; end
+""",
+    "#L3-L3",
+    """\
+M.N::O.a: def a(é) = é
+M.N::O.b: def self.b; def c; end; end
+M.N::O.d?: def d? = true
+f: def f() g end
+""",
+)
 
 
-def test_typescript_functions_without_a_body_do_not_count(tmp_path):
-    functions = read_all(
-        write(tmp_path, {"a.ts": TYPESCRIPT_FILE.encode(), "b.js": b"()"}), "typescript"
+@pytest.mark.parametrize("language", CUT_OUT)
+def test_functions_are_cut_out_if_they_have_a_name_or_are_given_one(tmp_path, language):
+    """Beside a file that does not parse."""
+    name, text, lines, expected = CUT_OUT[language]
+    source = write(tmp_path, {name: text.encode(), f"b{name[1:]}": b"<?php def ("})
+    functions = read_all(source, language)
+    assert [f"{function.func_name}: {function.code}" for function in functions] == (
+        expected.splitlines()
     )
-    assert {function.func_name: function.code for function in functions} == {
-        "a": "function a(x: any): void {}",
-        "N.C.c": "protected async c<U>(): Promise<U> {}",
-        "N.C.d": "(): T => {}",
-    }
+    assert functions[0].url == name + lines
 
 
 def test_line_ends_and_a_byte_order_mark_do_not_shift_what_is_cut_out(tmp_path):
@@ -776,22 +760,18 @@ def test_functions_of_a_file_that_does_not_parse_are_kept_where_they_do(
 LATIN = "def f():\n    return 'é'\n"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(LATIN.encode("latin-1"), id="latin-1"),
-        pytest.param(LATIN.encode("utf-16"), id="UTF-16"),
-        pytest.param(b"# coding: no-such\n" + LATIN.encode(), id="unknown"),
-        pytest.param(b"# coding: rot13\n" + LATIN.encode(), id="no text encoding"),
-        pytest.param(b"x = 1\n\n\n\0\n", id="null"),
-        pytest.param(
-            b"\xef\xbb\xbf# coding: latin-1\n" + LATIN.encode(), id="a mark that contradicts"
-        ),
-        pytest.param(
-            b"# coding: raw_unicode_escape\ndef f(): return '\\ud800'\n", id="half a surrogate pair"
-        ),
-    ],
-)
+UNDECODABLE = {
+    "latin-1": LATIN.encode("latin-1"),
+    "UTF-16": LATIN.encode("utf-16"),
+    "unknown": b"# coding: no-such\n" + LATIN.encode(),
+    "no text encoding": b"# coding: rot13\n" + LATIN.encode(),
+    "null": b"x = 1\n\n\n\0\n",
+    "a mark that contradicts": b"\xef\xbb\xbf# coding: latin-1\n" + LATIN.encode(),
+    "half a surrogate pair": b"# coding: raw_unicode_escape\ndef f(): return '\\ud800'\n",
+}
+
+
+@pytest.mark.parametrize("data", UNDECODABLE.values(), ids=UNDECODABLE)
 def test_a_file_that_cannot_be_decoded_is_skipped_and_counted(tmp_path, data):
     skips = Skips()
     source = write(tmp_path, {"bad.py": data, "good.py": b"def g(): pass"})
@@ -861,49 +841,6 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
     }
 
 
-PHP_FILE = """\
-<h1>π</h1>
-<?php
-namespace N;
-if (true) { function a() { return fn() => 1; } }
-abstract class B { abstract function c(); public static function d(): int { ?><b><?php } }
-trait T { private function e() { return new class { function f() {} }; } }
-enum E { case G; function h() {} }
-interface I { function i(); }
-$j = function () {};
-"""
-
-
-def test_php_functions_have_a_body_and_may_leave_php(tmp_path):
-    functions = read_all(write(tmp_path, {"a.php": PHP_FILE.encode(), "b.php": b"<?php ("}), "php")
-    assert {function.func_name: function.code for function in functions} == {
-        "a": "function a() { return fn() => 1; }",
-        "B.d": "public static function d(): int { ?><b><?php }",
-        "T.e": "private function e() { return new class { function f() {} }; }",
-        "E.h": "function h() {}",
-        "$j": "function () {}",
-    }
-    assert functions[0].url == "a.php#L4-L4"
-
-
-RUBY_FILE = """\
-module M
-  class N::O < P
-    private def a(é) = é
-    def self.b; def c; end; end
-    class << self
-      def d? = true
-    end
-  end
-end
-define_method(:e) { }
-def f
-end
-__END__
-def g; end
-"""
-
-
 @pytest.mark.parametrize(
     ("file", "text", "names"),
     [
@@ -924,16 +861,6 @@ def test_names_have_their_receiver_or_object(tmp_path, file, text, names):
     config = {".go": "go", ".js": "javascript", ".rb": "ruby"}[file[1:]]
     functions = read_all(write(tmp_path, {file: text.encode()}), config)
     assert [function.func_name for function in functions] == names
-
-
-def test_ruby_methods_are_cut_out_in_their_modules(tmp_path):
-    functions = read_all(write(tmp_path, {"a.rb": RUBY_FILE.encode(), "b.rb": b"def ("}), "ruby")
-    assert {function.func_name: function.code for function in functions} == {
-        "M.N::O.a": "def a(é) = é",
-        "M.N::O.b": "def self.b; def c; end; end",
-        "M.N::O.d?": "def d? = true",
-        "f": "def f\nend",
-    }
 
 
 @pytest.mark.parametrize("language", ["python", "java", "javascript", "typescript"])
@@ -1017,7 +944,9 @@ def hub(tmp_path, monkeypatch) -> Iterator[LoopbackHub]:
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("revision", ["refs/pr/15", "refs/convert/parquet"])
 def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(revision, tmp_path):
-    assert read_all(f"owner/csn@{revision}") == read_all(write(tmp_path / "csn", members()))
+    source = write(tmp_path / "csn", members())
+    for config in ("python", "python_exact"):
+        assert read_all(f"owner/csn@{revision}", config) == read_all(source, config)
 
 
 @pytest.mark.slow

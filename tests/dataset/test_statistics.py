@@ -57,58 +57,17 @@ def test_a_dataset_counted_by_hand():
         )
     )
     assert (found.functions, found.without_relations, found.without_tokens) == (4, 2, 1)
-    assert found.tokens._asdict() == {
-        "mean": 4.75,
-        "min": 0,
-        "q1": 2.25,
-        "median": 4.5,
-        "q3": 7,
-        "max": 10,
-    }
-    assert found.characters._asdict() == {
-        "mean": 9.75,
-        "min": 2,
-        "q1": 5,
-        "median": 10,
-        "q3": 14.75,
-        "max": 17,
-    }
-    assert found.edges._asdict() == {
-        "mean": 1.25,
-        "min": 0,
-        "q1": 0,
-        "median": 1,
-        "q3": 2.25,
-        "max": 3,
-    }
-    assert found.dependent._asdict() == {
-        "mean": 1.8,
-        "min": 1,
-        "q1": 1,
-        "median": 1,
-        "q3": 2,
-        "max": 4,
-    }
+    assert found.tokens._fields == ("mean", "min", "q1", "median", "q3", "max")
+    assert tuple(found.tokens) == (4.75, 0, 2.25, 4.5, 7, 10)
+    assert tuple(found.characters) == (9.75, 2, 5, 10, 14.75, 17)
+    assert tuple(found.edges) == (1.25, 0, 0, 1, 2.25, 3)
+    assert tuple(found.dependent) == (1.8, 1, 1, 1, 2, 4)
     assert list(found.relations) == ["If:if->body", "If:if->test"]
     test = found.relations["If:if->test"]
     assert (test.edges, test.functions, test.mode, test.mode_share) == (4, 2, 2, 50)
     assert test.offsets == {1: 1, 2: 2, 8: 1}
-    assert test.offset._asdict() == {
-        "mean": 3.25,
-        "min": 1,
-        "q1": 1.75,
-        "median": 2,
-        "q3": 3.5,
-        "max": 8,
-    }
-    assert test.dependent._asdict() == {
-        "mean": 2,
-        "min": 1,
-        "q1": 1,
-        "median": 1.5,
-        "q3": 2.5,
-        "max": 4,
-    }
+    assert tuple(test.offset) == (3.25, 1, 1.75, 2, 3.5, 8)
+    assert tuple(test.dependent) == (2, 1, 1, 1.5, 2.5, 4)
 
 
 def test_nothing_and_no_edges():

@@ -49,9 +49,14 @@ def file_of(folder, text, name="de_own-ud-test.conllu"):
     return str(file)
 
 
+def sentences(folder, text, config="german", skips=None, **options):
+    """What is read of a file with such a text."""
+    return list(read(file_of(folder, text, **options), config, skips or Skips()))
+
+
 def test_words_ids_and_edges(tmp_path):
     """Ranges and empty nodes are no words; an edge leads from the head to the word; the root has none."""
-    first, second = read(file_of(tmp_path, GERMAN), "german", Skips())
+    first, second = sentences(tmp_path, GERMAN)
     assert first.code == "In dem Haus bellt 's ." and second.code == "Ja !"
     tokens, edges = check(first.annotation, first.code)
     assert (
@@ -74,14 +79,12 @@ def test_words_ids_and_edges(tmp_path):
 
 def test_spaces_as_in_the_text(tmp_path):
     """Words of a range have no space between them if together they spell it, such as bellt's, but not `Im`."""
-    texts = [
-        sentence.code for sentence in read(file_of(tmp_path, GERMAN), "german_space_after", Skips())
-    ]
-    assert texts == ["In dem Haus bellt's.", "Ja!"]
+    found = sentences(tmp_path, GERMAN, "german_space_after")
+    assert [sentence.code for sentence in found] == ["In dem Haus bellt's.", "Ja!"]
 
 
 def test_plain_text(tmp_path):
-    first, second = read(file_of(tmp_path, PLAIN, "wsj.txt"), "english", Skips())
+    first, second = sentences(tmp_path, PLAIN, "english", name="wsj.txt")
     assert first.code == "The dogs bark ." and second.code == "Yes"
     assert first.annotation.edges == [
         Edge("det", 1, 0, 0),
@@ -90,13 +93,13 @@ def test_plain_text(tmp_path):
     ]
     assert (first.repo, first.func_name, second.url) == ("wsj", "1", "wsj.txt#L6-L6")
     with pytest.raises(SourceError, match=r"wsj.txt .* expected CoNLL-U"):
-        list(read(str(tmp_path / "wsj.txt"), "english_space_after", Skips()))
+        sentences(tmp_path, PLAIN, "english_space_after", name="wsj.txt")
 
 
 def test_windows_line_ends_a_mark_and_an_unfinished_end(tmp_path):
-    plainly = list(read(file_of(tmp_path, GERMAN), "german", Skips()))
+    plainly = sentences(tmp_path, GERMAN)
     windows = b"\xef\xbb\xbf" + GERMAN.rstrip("\n").replace("\n", "\r\n").encode()
-    assert list(read(file_of(tmp_path, windows), "german", Skips())) == plainly
+    assert sentences(tmp_path, windows) == plainly
 
 
 def test_a_folder_has_partitions_and_languages(tmp_path):
@@ -140,8 +143,8 @@ MALFORMED = {
 @pytest.mark.parametrize("reason", MALFORMED)
 def test_a_malformed_sentence_is_left_out_and_counted(tmp_path, reason):
     skips = Skips()
-    file = file_of(tmp_path, f"{GOOD}\n{MALFORMED[reason]}\n{GOOD}")
-    assert [sentence.code for sentence in read(file, "german", skips)] == ["Dogs bark"] * 2
+    found = sentences(tmp_path, f"{GOOD}\n{MALFORMED[reason]}\n{GOOD}", skips=skips)
+    assert [sentence.code for sentence in found] == ["Dogs bark"] * 2
     assert skips.names == {f"sentence {reason.strip()}": ["de_own-ud-test.conllu, line 4"]}
 
 
@@ -151,10 +154,7 @@ def test_a_malformed_sentence_is_left_out_and_counted(tmp_path, reason):
 )
 def test_a_malformed_line_of_plain_text(tmp_path, line):
     skips = Skips()
-    assert (
-        len(list(read(file_of(tmp_path, f"{line}\n\nYes 0-root\n", "wsj.txt"), "english", skips)))
-        == 1
-    )
+    (_,) = sentences(tmp_path, f"{line}\n\nYes 0-root\n", "english", skips, name="wsj.txt")
     assert sum(skips.counts.values()) == 1
 
 
@@ -166,13 +166,7 @@ def test_a_file_without_any_sentence_is_refused(tmp_path):
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     with pytest.raises(SourceError, match=r"de_own-ud-test.conllu, line 2: byte 0xe9 is not UTF-8"):
-        list(
-            read(
-                file_of(tmp_path, GOOD.replace("bark", "bellé").encode("latin-1")),
-                "german",
-                Skips(),
-            )
-        )
+        sentences(tmp_path, GOOD.replace("bark", "bellé").encode("latin-1"))
 
 
 @pytest.mark.slow

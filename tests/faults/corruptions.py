@@ -1,6 +1,6 @@
 """Corrupt the files that commands read, and see whether a number changes.
 
-    python tests/faults/corruptions.py [--seed 0] [--times 1200]
+    python tests/faults --only corruptions [--seed 0] [--times 1200]
 
 One file of a small world is truncated, emptied, overwritten in a block, has bits flipped, bytes swapped or rubbish appended,
 or has the content of another of its kind. Whatever reads it must then refuse it with an error of our family, leave it out
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from click.testing import CliRunner
-from rows import Row, script
+from rows import Row
 from world import COMMANDS, World, world
 
 from codesyntax_dataset import sources
@@ -272,7 +272,3 @@ def _one(of: World, rng: random.Random, name: str, intact: object) -> str:
         path.write_bytes(content)
     assert same, f"{name}, {path.relative_to(of.place)}: {how} goes unnoticed"
     return "without effect"
-
-
-if __name__ == "__main__":
-    script(run, TIMES)

@@ -34,6 +34,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "results = [_compared(*pair, language, anonymous) for pair in zip(references, predictions)]",
         ): "similarities are symmetric, and a pair fails whichever of the two cannot be parsed",
     },
+    "codesyntax_dataset/pairs/rivals.py": {
+        (
+            "cells.setdefault((difference.put_in < difference.taken, verdict), []).append(id_)",
+            "cells.setdefault((difference.put_in < 10 * (difference.taken), verdict), []).append(id_)",
+        ): "no token is both put in and taken, so that the first ones decide",
+    },
     "probing/instruments/silencing/ablate.py": {
         (
             "if validation is None or test is None",

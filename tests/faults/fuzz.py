@@ -1,6 +1,6 @@
 """Fuzzing: no input of others ends in an error that is not ours, or takes more time or memory than it may.
 
-    python tests/faults/fuzz.py --times 20000 --seed 0
+    python tests/faults --only fuzz --times 20000 --seed 0
 
 Hypothesis draws the inputs, most of them right ones with a few changes: code for the annotators and edits of every
 language, and files of every foreign format. It shows what is wrong as small as it can make it.
@@ -38,7 +38,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rows import Row, script
+from rows import Row
 from support.models import cubert_release
 
 from codesyntax_dataset import annotate, check, corpus, tokenize
@@ -320,11 +320,14 @@ def zipped(folder: Path) -> None:
 
 def code_folder(language: str) -> Format:
     """A folder of source files, for each of the language's labels but those of edited code."""
-    two = "\n\n".join("".join(tokens) for tokens in functions(language)[:2])
     name = f"code/project/a{LANGUAGES[language].suffixes[0]}"
     variants = LANGUAGES[language].configs.items()
+
+    def make(folder: Path) -> None:
+        files({name: "\n\n".join("".join(tokens) for tokens in functions(language)[:2])})(folder)
+
     configs = [config for config, variant in variants if not variant.edit]
-    return Format(files({name: two}), "code/project/*", builds(*configs))
+    return Format(make, "code/project/*", builds(*configs))
 
 
 def analysis(folder: Path) -> None:
@@ -518,7 +521,3 @@ def run(seed: int, times: int) -> Row:
         total += became
     outcome = f"{total['refused']:,} refused; errors that are not ours, crashes, hangs: 0"
     return Row("random inputs, in code and in files of every format", total.total(), outcome)
-
-
-if __name__ == "__main__":
-    script(run, TIMES)

@@ -1,6 +1,6 @@
 """Kill commands at random moments, and see what is left.
 
-    python tests/faults/kills.py [--seed 0] [--times 210]
+    python tests/faults --only kills [--seed 0] [--times 210]
 
 A command is killed at a random time, or just before a random change that Python makes to a file or folder, or at a random
 byte of a file that it writes; two of three times by SIGKILL (at a byte always by a signal that cannot be caught either),
@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from rows import Row, script
+from rows import Row
 from support.processes import ended
 from world import COMMANDS, Tree, World, world
 
@@ -235,7 +235,3 @@ def trials(
         except AssertionError as error:
             raise AssertionError(f"{name}, {kill}: {error}") from None
     return struck
-
-
-if __name__ == "__main__":
-    script(run, TIMES)

@@ -1,6 +1,6 @@
 """Do everything again under other circumstances, and compare every byte.
 
-    python tests/faults/reproducibility.py [--seed 0] [--times 10]
+    python tests/faults --only reproducibility [--seed 0] [--times 10]
 
 Each run builds a dataset, probes, masks, silences, analyses errors, writes statistics, a report and a board, in a process and
 a folder of its own. From run to run vary: the seed of hashes, locale, time zone, working directory, relative or absolute
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rows import Row, script
+from rows import Row
 
 import codesyntax_dataset
 
@@ -155,7 +155,3 @@ def run(seed: int, times: int) -> Row:
     return Row(
         "runs under other circumstances", times, f"the same bytes in each of {len(first)} files"
     )
-
-
-if __name__ == "__main__":
-    script(run, TIMES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from support.cpu_time import within
 
 from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, ParseError
@@ -32,7 +32,7 @@ SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
 @pytest.mark.slow
 def test_random_inputs_are_read_or_refused():
-    became = sum((fuzz.tries(target, 4, seed=1) for target in fuzz.TARGETS), Counter())
+    became = sum((fuzz.tries(target, 3, seed=1) for target in fuzz.TARGETS), Counter())
     assert min(became["accepted"], became["refused"]) > became.total() / 10
 
 
@@ -40,20 +40,6 @@ def test_json_is_parsed_up_to_its_most_bytes():
     assert parse(b"[1, 2, 34]", 10) == [1, 2, 34]
     with pytest.raises(EntryError, match="the file is larger than 10 bytes"):
         parse(b"[1, 2, 345]", 10)
-
-
-@pytest.mark.slow
-def test_what_goes_wrong_is_noticed(monkeypatch):
-    def crash():
-        raise RecursionError
-
-    def waste():
-        sum(range(30_000_000))
-
-    monkeypatch.setattr(fuzz, "SECONDS", 0.1)
-    for work, error in ((crash, RecursionError), (waste, AssertionError)):
-        with pytest.raises(error):
-            fuzz.tried(fuzz.Input("t", 1, work))
 
 
 HIDDEN = {  # errors that tree-sitter reports of a node, but of none of its parts
@@ -97,9 +83,9 @@ def test_an_error_analysis_nested_too_deeply_is_refused(tmp_path):
 def test_a_long_chain_of_words_takes_no_square_of_its_length(tmp_path):
     words = 60_000  # seven seconds once
     (tmp_path / "x.txt").write_text("".join(f"w {number}-x\n" for number in range(words)))
-    before = time.process_time()
-    (sentence,) = corpus.read(str(tmp_path / "x.txt"), "ud", Skips())
-    assert len(sentence.annotation.edges) == words - 1 and time.process_time() - before < 2
+    with within(2):
+        (sentence,) = corpus.read(str(tmp_path / "x.txt"), "ud", Skips())
+    assert len(sentence.annotation.edges) == words - 1
 
 
 def test_a_masking_ledger_of_many_names_takes_no_square_of_their_number(tmp_path):
@@ -108,10 +94,8 @@ def test_a_masking_ledger_of_many_names_takes_no_square_of_their_number(tmp_path
     MaskingLedger([f"n{number}" for number in range(len(rows))], rows, {}).save(
         tmp_path / "a.ledger.parquet"
     )
-    before = time.process_time()
-    with suppress(LedgerError):
+    with within(1), suppress(LedgerError):  # three seconds once
         MaskingLedger.load(tmp_path / "a.ledger.parquet")
-    assert time.process_time() - before < 1  # three seconds once
 
 
 def test_a_name_that_is_half_of_a_character_is_explained():

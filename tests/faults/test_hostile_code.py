@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
+from support.cpu_time import within
 
 from codesyntax_dataset import annotate, sources, tokenize
 from codesyntax_dataset.edits import edit
@@ -31,9 +31,8 @@ LONG = {  # seconds only where a square is in it
 
 @pytest.mark.parametrize(("language", "code"), LONG.values(), ids=LONG)
 def test_long_code_is_labelled_in_time(language, code):
-    before = time.process_time()
-    assert annotate(code, language).edges
-    assert time.process_time() - before < 10 * len(code) / 100_000  # ten times what it takes here
+    with within(10 * len(code) / 100_000):  # ten times what it takes here
+        assert annotate(code, language).edges
 
 
 TOO_LONG = {
@@ -50,17 +49,13 @@ def test_java_beyond_what_its_parser_survives_is_refused(code):
 
 
 def test_code_that_the_parser_recovers_from_again_and_again_is_refused():
-    before = time.process_time()
-    with pytest.raises(ParseError, match="takes too long"):
+    with within(10), pytest.raises(ParseError, match="takes too long"):  # minutes with a square
         annotate("function f() { " + "->]" * 20_000 + " }", "typescript")
-    assert time.process_time() - before < 10  # minutes where a square is in it
 
 
 def test_short_code_that_the_parser_never_ends_with_is_refused():
-    before = time.process_time()
-    with pytest.raises(ParseError, match="cannot be read"):
+    with within(5), pytest.raises(ParseError, match="cannot be read"):  # forever, and 20 GB
         annotate("[,Z" * 14, "typescript")
-    assert time.process_time() - before < 5  # forever, and 20 GB
 
 
 @pytest.mark.parametrize(
@@ -74,10 +69,8 @@ def test_short_code_that_the_parser_never_ends_with_is_refused():
 )
 def test_code_whose_repair_takes_ever_more_memory_is_refused(language, code):
     """A minute, and more than 10 GB."""
-    before = time.process_time()
-    with pytest.raises(ParseError):
+    with within(5), pytest.raises(ParseError):
         annotate(code, language)
-    assert time.process_time() - before < 5
 
 
 def test_here_documents_that_crash_the_parser_are_refused():
@@ -97,11 +90,10 @@ def test_here_documents_that_crash_the_parser_are_refused():
 
 
 def test_the_layout_of_deep_brackets_is_edited_in_time():
-    before = time.process_time()
-    code = "def f\n  x = " + "(" * 20_000 + "1" + ")" * 20_000 + "\n  y = 2\nend"
-    edited, _ = edit(code, "ruby", "layout")
+    code = "def f\n  x = " + "(" * 10_000 + "1" + ")" * 10_000 + "\n  y = 2\nend"
+    with within(3):  # seven seconds where a square is in it
+        edited, _ = edit(code, "ruby", "layout")
     assert edited != code and code.split("\n")[1].strip() in edited  # what is in brackets stays
-    assert time.process_time() - before < 5  # half a minute where a square is in it
 
 
 def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp_path):

@@ -8,14 +8,18 @@ import json
 import random
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import tree_sitter
+import tree_sitter_java
+import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_metric import OURS, UNUSED, output, start
+from test_metric import output, start
 
 import codesyntax_metric
 from codesyntax_dataset.errors import CodeSyntaxError
@@ -48,8 +52,8 @@ def plain_types(code, language, anonymous):
         own = [node.type] if anonymous or node.is_named else []
         return own + [name for child in node.children for name in types(child)]
 
-    module = {"python": "tree_sitter_python", "java": "tree_sitter_java"}[language]
-    parser = tree_sitter.Parser(tree_sitter.Language(__import__(module).language()))
+    module = {"python": tree_sitter_python, "java": tree_sitter_java}[language]
+    parser = tree_sitter.Parser(tree_sitter.Language(module.language()))
     return types(parser.parse(code.encode()).root_node)
 
 
@@ -174,9 +178,6 @@ def test_every_registered_programming_language_has_a_grammar():
 
 def test_packages_with_several_grammars(monkeypatch):
     """As that of TypeScript, whose functions are called after the languages; and one without any."""
-    from types import ModuleType
-
-    import tree_sitter_python
 
     for name in ("tree_sitter_several", "tree_sitter_no_grammar"):
         module = ModuleType(name)
@@ -252,15 +253,12 @@ def test_means_and_lists():
     """Mixed code and trees, one by one or together."""
     codes = [("f(x)", "f(x, y)"), ("a = 1", "a = 1"), ("if x:\n    y", "")]
     expected = [compare(*map(node_types, pair)) for pair in codes]
+    predictions, references = zip(*codes)
+    parsed = [*map(parse, references)]
     metric = codesyntax_metric.ast_similarity.load()
-    one = metric.compute(
-        predictions=[pair[0] for pair in codes], references=[pair[1] for pair in codes]
-    )
-    metric.add(prediction=codes[0][0], reference=parse(codes[0][1]))
-    metric.add_batch(
-        predictions=[parse(pair[0]) for pair in codes[1:]],
-        references=[pair[1] for pair in codes[1:]],
-    )
+    one = metric.compute(predictions=predictions, references=references)
+    metric.add(prediction=predictions[0], reference=parsed[0])
+    metric.add_batch(predictions=[*map(parse, predictions[1:])], references=references[1:])
     assert metric.compute(language="python") == one
     versions = similarity.parser_version("python")
     assert one == {
@@ -272,37 +270,15 @@ def test_means_and_lists():
         "failed": 0,
         "signature": f"ast|language:python|parser:{versions}|nodes:all|pairs:3|failed:0",
     }
-    metric.add_batch(
-        predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes]
-    )
-    lists = metric.compute(average=False)
+    lists = metric.compute(predictions=predictions, references=parsed, average=False)
     assert [lists[name] for name in NAMES] == [list(column) for column in zip(*expected)]
-    metric.add_batch(
-        predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes]
+    named = metric.compute(
+        predictions=predictions, references=parsed, anonymous=False, average=False
     )
-    named = metric.compute(anonymous=False, average=False)
     assert named["signature"].split("|")[3] == "nodes:named"
     assert named["jaccard"] == [
         compare(*(node_types(code, anonymous=False) for code in pair)).jaccard for pair in codes
     ] != lists["jaccard"]  # fmt: skip
-
-
-def test_every_call_of_evaluate_gives_the_same(evaluate):
-    expected = codesyntax_metric.ast_similarity.load().compute(
-        predictions=["f(x)"], references=["f(x, y)"]
-    )
-    assert expected["jaccard"] == 0.8
-    for both in (
-        codesyntax_metric.ast_similarity.load(),
-        evaluate.combine([codesyntax_metric.ast_similarity.load()]),
-    ):
-        both.add(prediction="f(x)", reference="f(x, y)")
-        assert both.compute() == expected
-        both.add(predictions="f(x)", references="f(x, y)")
-        assert both.compute() == expected
-        both.add_batch(predictions=["f(x)"], references=["f(x, y)"])
-        assert both.compute() == expected
-        assert both.compute(predictions=["f(x)"], references=["f(x, y)"]) == expected
 
 
 @pytest.mark.slow
@@ -405,8 +381,7 @@ def test_evaluate_loads_it_as_on_the_hub(tmp_path):
     folder.mkdir()
     for file in ("ast_similarity.py", "similarity.py"):
         shutil.copy(FOLDER / file, folder)
-    process = start(LOAD, tmp_path / "home", tmp_path, None, [folder], missing=UNUSED + OURS)
-    ((module, result), error) = output(process)
+    ((module, result), error) = output(start(LOAD, tmp_path / "home", tmp_path, [folder]))
     assert module.startswith("evaluate_modules.metrics.ast_similarity.")
     assert {name: result[name] for name in NAMES} == {
         "jaccard": 0.8,
@@ -418,11 +393,10 @@ def test_evaluate_loads_it_as_on_the_hub(tmp_path):
 
 def test_two_processes_give_the_answer_of_one(tmp_path):
     """Both instances in one process; the locks and files between them are the same. One may have nothing."""
-    from concurrent.futures import ThreadPoolExecutor
-
     pairs = [("f(x)", "f(x, y)"), ("a = 1", "b"), ("é", parse("x"))]
+    predictions, references = zip(*pairs)
     expected = codesyntax_metric.ast_similarity.load().compute(
-        predictions=[pair[0] for pair in pairs], references=[pair[1] for pair in pairs]
+        predictions=predictions, references=references
     )
 
     def computed(experiment, process, own):

@@ -6,31 +6,47 @@ import doctest
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import yaml
 from conftest import ROOT
 
-from codesyntax_metric import codesyntax_metric, topk_uas
+from codesyntax_metric import codesyntax_metric, load, topk_uas
 from codesyntax_metric.ast_similarity import ast_similarity, similarity
+from codesyntax_metric.ast_similarity import load as load_similarity
 
 pytestmark = pytest.mark.usefixtures("evaluate")
 
 
 class Metric(NamedTuple):
-    """`script`: what `evaluate` loads; `beside`: the module beside it; `examples`: blocks of its card in Python."""
+    """`script`: what `evaluate` loads; `beside`: the module beside it; `examples`: blocks of its card in Python;
+    `pair`: a prediction and a reference; `options` of `compute` that change its result."""
 
     folder: str
     script: ModuleType
     beside: ModuleType
+    load: Callable[[], Any]
     examples: int
+    pair: tuple[Any, Any]
+    options: dict[str, Any]
 
+
+ATTENTION = np.eye(5)[None, None] + 0.5
+EDGES = [("If:if->test", 0, 1, 3), ("Slice:lower->upper", 3, 1, 1)]
 
 METRICS = [
-    Metric("codesyntax_metric", codesyntax_metric, topk_uas, 4),
-    Metric("codesyntax_metric/ast_similarity", ast_similarity, similarity, 3),
+    Metric(
+        *("codesyntax_metric", codesyntax_metric, topk_uas, load),
+        *(4, (ATTENTION, EDGES), {"hard": {"If:if->test": [1]}, "k": [1]}),
+    ),
+    Metric(
+        *("codesyntax_metric/ast_similarity", ast_similarity, similarity, load_similarity),
+        *(3, ("f(x)", "f(x, y)"), {"anonymous": False}),
+    ),
 ]
 
 
@@ -65,6 +81,28 @@ def test_the_common_tests_of_evaluate_hold(evaluate, metric, monkeypatch):
     assert result.attempted > 1 and result.failed == 0
     assert metric.script._DESCRIPTION in type(loaded).__doc__
     assert loaded.inputs_description == metric.script._INPUTS
+
+
+def test_every_call_of_evaluate_gives_the_same(evaluate, metric):
+    """Alone and combined, under the names of one function and of several, as the base class takes both."""
+    prediction, reference = metric.pair
+    several = {"predictions": [prediction], "references": [reference]}
+    expected = metric.load().compute(**several)
+    others = metric.load().compute(**several, **metric.options)
+    assert expected != others
+    for both in (metric.load(), evaluate.combine([metric.load()])):
+        both.add(prediction=prediction, reference=reference)
+        assert both.compute() == expected
+        both.add(predictions=prediction, references=reference)
+        assert both.compute() == expected
+        both.add_batch(**several)
+        assert both.compute() == expected
+        assert both.compute(**several, **metric.options) == others
+    named = evaluate.combine({"one": metric.load(), "other": metric.load()}, force_prefix=True)
+    named.add(prediction=prediction, reference=reference)
+    assert named.compute() == {
+        f"{name}_{key}": expected[key] for name in ("one", "other") for key in expected
+    }
 
 
 def test_examples_run(metric, card, monkeypatch):

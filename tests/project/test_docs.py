@@ -39,7 +39,7 @@ IN_FINDINGS = (
 
 FEWER = {
     "verify ": "--functions 2",
-    "inform ": "--limit 10",
+    "inform ": "--limit 5",
     "surprise ": "--limit 3",
     "ablate ": "--limit 1",
     "--data sentences ": "--limit 10",

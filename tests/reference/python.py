@@ -6,35 +6,43 @@ import ast
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, combinations
 
 from support.references.reference_parsers import Place, balanced
 
 from codesyntax_dataset.schema import Token
 
 _FIRST = {  # node -> what it begins with
-    ast.Assign: lambda node: node.targets[0],
-    ast.AnnAssign: lambda node: node.target,
-    ast.Attribute: lambda node: node.value,
-    ast.AugAssign: lambda node: node.target,
-    ast.BinOp: lambda node: node.left,
-    ast.BoolOp: lambda node: node.values[0],
-    ast.Call: lambda node: node.func,
-    ast.Compare: lambda node: node.left,
-    ast.Expr: lambda node: node.value,
-    ast.IfExp: lambda node: node.body,
-    ast.NamedExpr: lambda node: node.target,
-    ast.Subscript: lambda node: node.value,
+    ast.Assign: "targets",
+    ast.AnnAssign: "target",
+    ast.Attribute: "value",
+    ast.AugAssign: "target",
+    ast.BinOp: "left",
+    ast.BoolOp: "values",
+    ast.Call: "func",
+    ast.Compare: "left",
+    ast.Expr: "value",
+    ast.IfExp: "body",
+    ast.NamedExpr: "target",
+    ast.Subscript: "value",
 }
 
 _LAST = {  # node -> what it ends with
-    ast.BinOp: lambda node: node.right,
-    ast.BoolOp: lambda node: node.values[-1],
-    ast.Compare: lambda node: node.comparators[-1],
-    ast.IfExp: lambda node: node.orelse,
-    ast.Starred: lambda node: node.value,
-    ast.UnaryOp: lambda node: node.operand,
+    ast.BinOp: "right",
+    ast.BoolOp: "values",
+    ast.Compare: "comparators",
+    ast.IfExp: "orelse",
+    ast.Starred: "value",
+    ast.UnaryOp: "operand",
 }
+
+
+def _outermost(node: ast.AST, parts: dict[type, str], place: int) -> ast.AST:
+    """The first part of the first part, and so on; or the last of the last."""
+    while type(node) in parts:
+        part = getattr(node, parts[type(node)])
+        node = part[place] if isinstance(part, list) else part
+    return node
 
 
 def edges(code: str, tokens: list[Token]) -> Counter[Place]:
@@ -59,16 +67,13 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         return place(node.end_lineno, node.end_col_offset)
 
     def head(node) -> int:
-        while type(node) in _FIRST:
-            node = _FIRST[type(node)](node)
+        node = _outermost(node, _FIRST, 0)
         if isinstance(node, ast.Tuple) and node.elts and start(node) == start(node.elts[0]):
             return head(node.elts[0])
         return start(node)
 
     def tail(node) -> int:
-        while type(node) in _LAST:
-            node = _LAST[type(node)](node)
-        return end(node)
+        return end(_outermost(node, _LAST, -1))
 
     found = []
 
@@ -85,6 +90,11 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         span = balanced(tokens, *span)
         if at < span[0] or (from_last and at <= span[0]):
             found.append((relation, at, *span))
+
+    def each(construct: str, **parts) -> None:
+        """The edges of each part to each later one; `_` stands before the names that are keywords."""
+        for (one, heads), (other, dependents) in combinations(parts.items(), 2):
+            add(f"{construct}:{one.strip('_')}->{other}", heads, dependents)
 
     def word(position: int, *texts: str) -> int:
         """The first token of these from a position on."""
@@ -127,10 +137,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 for value in node.values[1:]:
                     add("BoolOp:value->value", [node.values[0]], [value])
             case ast.Call():
-                add("Call:func->args", [node.func], node.args)
-                keywords = list(node.keywords)
-                add("Call:func->keywords", [node.func], keywords)
-                add("Call:args->keywords", node.args, keywords)
+                each("Call", func=[node.func], args=node.args, keywords=node.keywords)
             case ast.Compare():
                 add("Compare:left->comparator", [node.left], node.comparators)
             case ast.arguments():
@@ -146,33 +153,22 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     if key is None:
                         spread("**", value)
             case ast.DictComp():
-                add("DictComp:key->value", [node.key], [node.value])
-                add("DictComp:key->generator", [node.key], generator(node))
-                add("DictComp:value->generator", [node.value], generator(node))
+                each("DictComp", key=[node.key], value=[node.value], generator=generator(node))
             case ast.For() | ast.AsyncFor():
                 at = word(start(node), "for")
-                add("For:for->target", at, [node.target])
-                add("For:for->iter", at, [node.iter])
-                add("For:for->body", at, node.body)
-                add("For:target->iter", [node.target], [node.iter])
-                add("For:target->body", [node.target], node.body)
-                add("For:iter->body", [node.iter], node.body)
+                each("For", _for=at, target=[node.target], iter=[node.iter], body=node.body)
                 add("For:for->orelse", at, node.orelse)
             case ast.GeneratorExp() | ast.ListComp() | ast.SetComp():
                 add(f"{type(node).__name__}:elt->generator", [node.elt], generator(node))
             case ast.If():
-                add("If:if->test", start(node), [node.test])
-                add("If:if->body", start(node), node.body)
-                add("If:test->body", [node.test], node.body)
+                each("If", _if=start(node), test=[node.test], body=node.body)
                 if node.orelse:
                     at = word(end(node.body[-1]), "else", "elif")
                     add("If:if->else", start(node), (at, at + 4))
                     add("If:test->orelse", [node.test], node.orelse)
                     add("If:body->orelse", node.body, node.orelse)
             case ast.IfExp():
-                add("IfExp:body->test", [node.body], [node.test])
-                add("IfExp:test->orelse", [node.test], [node.orelse])
-                add("IfExp:body->orelse", [node.body], [node.orelse])
+                each("IfExp", body=[node.body], test=[node.test], orelse=[node.orelse])
             case ast.Lambda():
                 arguments = node.args
                 every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -187,9 +183,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     if token.text == "case" and token.start < start(patterns)
                 )
                 statement = case, end(node.cases[-1].body[-1])
-                add("Switch:switch->expr", start(node), [node.subject])
-                add("Switch:switch->statement", start(node), statement)
-                add("Switch:expr->statement", [node.subject], statement)
+                each("Switch", switch=start(node), expr=[node.subject], statement=statement)
             case ast.Await():
                 add("Await:await->value", start(node), [node.value])
             case ast.Raise() if node.exc:
@@ -209,9 +203,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 add("Try:body->orelse", node.body, node.orelse)
                 add("Try:body->finalbody", node.body, node.finalbody)
             case ast.While():
-                add("While:while->test", start(node), [node.test])
-                add("While:while->body", start(node), node.body)
-                add("While:test->body", [node.test], node.body)
+                each("While", _while=start(node), test=[node.test], body=node.body)
                 add("While:while->orelse", start(node), node.orelse)
             case ast.With() | ast.AsyncWith():
                 add("With:item->body", [node.items[0].context_expr], node.body)

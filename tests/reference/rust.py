@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, combinations
 from typing import NamedTuple
 
 import pytest
@@ -39,6 +39,11 @@ class Node(NamedTuple):
     def given(self) -> Node | None:
         """What is in an `Option`."""
         return self[0] if self.name == "Some" else None
+
+    @property
+    def text(self) -> str:
+        """A name without the number that the compiler gives it."""
+        return self.name.rpartition("#")[0]
 
     @property
     def within(self) -> Node:
@@ -99,7 +104,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             if kind.name in _FIRST:
                 return head(next(part for part in kind.listed if part.name == "Expr"))
         if node.name == "Pat" and node["kind"].name == "Ident" and node["kind"][0][0].name == "No":
-            return word(start(node), node["kind"][1].name.rpartition("#")[0])
+            return word(start(node), node["kind"][1].text)
         return start(node)
 
     def tail(node: Node) -> int:
@@ -124,7 +129,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         """Adds the edges from the first token of a path to its names behind it, which stand from a position on."""
         rooted = False  # `::a` is one name
         for segment in segments:
-            name = segment["ident"].name.rpartition("#")[0]
+            name = segment["ident"].text
             if name != "{{root}}":
                 place = word(position, name)
                 if not rooted:
@@ -142,6 +147,12 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             first = span(one) if last in (None, first) else (start(first), end(last))
         if at < first[0] or (relation == "Call:func->args" and at <= first[0]):
             found.append((relation, at, *first))
+
+    def each(construct: str, **parts: int | Node | tuple[int, int]) -> None:
+        """The edges of each part to each later one; `_` stands before the names that are keywords."""
+        for (one, at), (other, first) in combinations(parts.items(), 2):
+            at = start(at) if isinstance(at, Node) and at.name == "Pat" else at
+            add(f"{construct}:{one.strip('_')}->{other}", at, first)
 
     def labelled(label: Node, node: Node, *keywords: str) -> int:
         """The place of the keyword of a loop or block; adds the edge from its label."""
@@ -198,10 +209,10 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 if node["kind"].name == "Static"
                 else item["rhs_kind"]["rhs"].given
             )
-            assign(word(start(node), item["ident"].name.rpartition("#")[0]), value)
+            assign(word(start(node), item["ident"].text), value)
         elif node.name == "Item" and node["kind"].name in ("TyAlias", "Type"):
             alias = node["kind"][0]
-            assign(word(start(node), alias["ident"].name.rpartition("#")[0]), alias["ty"].given)
+            assign(word(start(node), alias["ident"].text), alias["ty"].given)
         elif node.name == "ExprField" and node["is_shorthand"].name == "false":
             add("Dict:key->value", start(node), node["expr"])
         elif node.name == "Expr":
@@ -223,20 +234,13 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     if inputs := kind[0]["fn_decl"]["inputs"].listed:
                         add("Lambda:params->body", start(inputs[0]), kind[0]["body"])
                 case "Field":
-                    name = kind[1].name.rpartition("#")[0]
+                    name = kind[1].text
                     add("Attribute:value->attr", kind[0], (end(node) - len(name), end(node)))
                 case "ForLoop":
                     at = labelled(kind["label"], node, "for")
-                    add("For:for->target", at, kind["pat"])
-                    add("For:for->iter", at, kind["iter"])
-                    add("For:for->body", at, kind["body"])
-                    add("For:target->iter", start(kind["pat"]), kind["iter"])
-                    add("For:target->body", start(kind["pat"]), kind["body"])
-                    add("For:iter->body", kind["iter"], kind["body"])
+                    each("For", _for=at, target=kind["pat"], iter=kind["iter"], body=kind["body"])
                 case "If":
-                    add("If:if->test", start(node), kind[0])
-                    add("If:if->body", start(node), kind[1])
-                    add("If:test->body", kind[0], kind[1])
+                    each("If", _if=start(node), test=kind[0], body=kind[1])
                     if other := kind[2].given:
                         at = word(end(kind[1]), "else")
                         add("If:if->else", start(node), (at, at + 4))
@@ -249,18 +253,18 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 case "Loop":
                     add("While:while->body", labelled(kind[1], node, "loop"), kind[0])
                 case "Match":
-                    add("Switch:switch->expr", start(node), kind[0])
-                    if arms := kind[1].listed:
+                    if not (arms := kind[1].listed):
+                        add("Switch:switch->expr", start(node), kind[0])
+                    else:
                         attributes = arms[0]["attrs"].listed
                         statement = (
                             start(attributes[0] if attributes else arms[0]),
                             end(arms[-1]["body"][0]),
                         )
-                        add("Switch:switch->statement", start(node), statement)
-                        add("Switch:expr->statement", kind[0], statement)
+                        each("Switch", switch=start(node), expr=kind[0], statement=statement)
                 case "MethodCall":
                     call = kind[0]
-                    name = call["seg"]["ident"].name.rpartition("#")[0]
+                    name = call["seg"]["ident"].text
                     add(
                         "Attribute:value->attr",
                         call["receiver"],
@@ -278,7 +282,5 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     add("UnaryOp:op->operand", start(node), kind[1])
                 case "While":
                     at = labelled(kind[2], node, "while")
-                    add("While:while->test", at, kind[0])
-                    add("While:while->body", at, kind[1])
-                    add("While:test->body", kind[0], kind[1])
+                    each("While", _while=at, test=kind[0], body=kind[1])
     return Counter(found)

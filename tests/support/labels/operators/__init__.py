@@ -35,21 +35,9 @@ class Operator:
         return len(_HOLE.findall(self.text))
 
     @property
-    def opens_left(self) -> bool:
-        """Whether it begins with an operand, so that an operator before it competes for that."""
-        return self.text.startswith("_")
-
-    @property
-    def opens_right(self) -> bool:
-        """Whether it ends with an operand."""
-        return self.text.endswith("_")
-
-    @property
-    def place(self) -> str:
-        """`infix`, `prefix`, `postfix`, or `keyword` for a prefix that is a word."""
-        if self.opens_left:
-            return "infix" if self.opens_right else "postfix"
-        return "keyword" if re.match(r"\w+\W", self.text) else "prefix"
+    def is_infix(self) -> bool:
+        """Whether it begins and ends with an operand."""
+        return self.text.startswith("_") and self.text.endswith("_")
 
 
 @dataclass(frozen=True)
