@@ -743,7 +743,7 @@ def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(
     monkeypatch.setattr(corpus, "annotate", beyond)
     with pytest.raises(DatasetError, match=r"python function 0 \(test/one/a.py#L1-L2\): edge 0"):
         build(source, ["python"], output)
-    assert not (output).exists()
+    assert not output.exists()
 
 
 def test_an_unknown_config_is_refused_with_the_nearest(output, source):
