@@ -36,8 +36,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/instruments/silencing/ablate.py": {
         (
-            "if validation is None or test is None",
-            "if validation is None and test is None",
+            "if validation is not None and test is not None:",
+            "if validation is not None or test is not None:",
         ): "both are None, in all processes but the main one, or none of them",
     },
     "probing/runs/batches.py": {
