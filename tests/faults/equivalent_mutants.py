@@ -52,8 +52,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/instruments/attention/align.py": {
         (
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))",
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, position + 1)))",
+            "last = np.maximum.accumulate(np.where(space, 0, position + 1))",
+            "last = np.maximum.accumulate(np.where(space, -1, position + 1))",
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/instruments/attention/ledger.py": {
