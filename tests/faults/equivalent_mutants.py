@@ -40,6 +40,24 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if validation is not None or test is not None:",
         ): "both are None, in all processes but the main one, or none of them",
     },
+    "probing/stats/hits.py": {
+        (
+            "wide = np.result_type(values.dtype, np.int32)",
+            "wide = np.result_type(np.int32, values.dtype)",
+        ): "the type that holds both is the same in either order",
+    },
+    "probing/stats/hits_file.py": {
+        (
+            "negative = columns[: len(_KEYS)] < 0",
+            "negative = columns[1: len(_KEYS)] < 0",
+        ): "a table that there is none of is refused next",
+    },
+    "probing/stats/intervals.py": {
+        (
+            "error = np.where(error > rounding, error, 0)",
+            "error = np.where(error > 10 * (rounding), error, 0)",
+        ): "an error so small gives the smallest p either way",
+    },
     "probing/runs/batches.py": {
         (
             '_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',

@@ -254,7 +254,7 @@ RUN = {
 
 @pytest.mark.slow
 def test_a_decoder_has_fewer_controls(folder, dataset_folder):
-    result = mask(folder, dataset_folder, **RUN | {"draws": None, "limit": 1})
+    result = mask(folder, dataset_folder, **RUN | {"draws": None})
     assert result.settings.draws == 2
 
 
