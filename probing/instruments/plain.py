@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +66,10 @@ class PlainProvenance(Provenance):
     settings: PlainSettings
     version: int
 
+    def signature(self, **counts: int) -> Signature:
+        settings = self.settings
+        return Signature.of(settings.instrument, settings, **counts, version=self.version)
+
 
 class PlainResult(Result[PlainLedger]):
     """`scores`: what is measured -> system -> group -> its score, in the unit of the hits. LEDGER:
@@ -78,12 +81,9 @@ class PlainResult(Result[PlainLedger]):
     scores: dict[str, dict[str, dict[str, float]]]
 
     @classmethod
-    def from_ledger(cls, ledger: PlainLedger, data_folder: Path | None = None) -> Self:
-        provenance = PlainProvenance.of(ledger)
-        settings = provenance.settings
-        signature = Signature.of(
-            settings.instrument, settings, rows=len(ledger), version=provenance.version
-        )
+    def measured(
+        cls, ledger: PlainLedger, provenance: PlainProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
         scores = {
             name: {
                 system: dict(zip(hits.names, hits.scores(system)[0].tolist()))
@@ -92,9 +92,7 @@ class PlainResult(Result[PlainLedger]):
             for name, hits in ledger.hits().items()
         }
         functions = len(np.unique(ledger.function))
-        return cls._from_provenance(
-            ledger, data_folder, provenance, signature, functions=functions, scores=scores
-        )
+        return {"rows": len(ledger)}, {"functions": functions, "scores": scores}
 
     def hits(self) -> dict[str, Hits]:
         """Those of the ledger, by the clusters that intervals are over."""

@@ -58,13 +58,6 @@ def key(made_of: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def self_check(revision: str, *settings: Any) -> Path | None:
-    """The file for the self-check of the model with this commit or digest; None if nothing is
-    kept."""
-    cache = folder()
-    return cache and cache / f"{key([revision, settings])}.self-check.json"
-
-
 _temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}  # removed when the process ends
 
 

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 import torch
+from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -33,23 +34,21 @@ class Rows(Protocol):
     """
 
     def __call__(
-        self, inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
-    ) -> torch.Tensor: ...
+        self, inputs: slice, positions: Tensor | None, columns: int | None = None, /
+    ) -> Tensor: ...
 
 
-Listener = Callable[[Rows], "torch.Tensor | None"]
+Listener = Callable[[Rows], "Tensor | None"]
 """Called once per layer, in order. May return attention maps (b, H, S, S) that replace the layer's
 own for the first b inputs of the batch, so that the self-check can compare layer by layer without
 the rounding of earlier layers."""
 
 
-def rows_of(maps: torch.Tensor) -> Rows:
+def rows_of(maps: Tensor) -> Rows:
     """Rows from whole attention maps (B, H, S, S), for models whose attention function cannot be
     replaced."""
 
-    def rows(
-        inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
-    ) -> torch.Tensor:
+    def rows(inputs: slice, positions: Tensor | None, columns: int | None = None, /) -> Tensor:
         chosen = maps[inputs, ..., :columns].float()
         if positions is None:
             return chosen
@@ -72,14 +71,14 @@ _MOST_WEIGHTS = 1 << 22
 """The most weights in memory at once where they are computed for the model itself, or those of one
 row of each head."""
 
-Editor = Callable[[torch.Tensor], None]
+Editor = Callable[[Tensor], None]
 """Called once per layer, in order, with the outputs of its query heads (B, S, H, D), which it may
 change in place: the model has not added them up yet, so that a change of one head leaves the others
 as they are."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
-_factors: ContextVar[Iterator[torch.Tensor]] = ContextVar("factors")
+_factors: ContextVar[Iterator[Tensor]] = ContextVar("factors")
 _numbers: ContextVar[list[int | None] | None] = ContextVar("numbers", default=None)
 
 
@@ -105,7 +104,7 @@ def number(numbers: list[int | None]) -> contextlib.AbstractContextManager[None]
 
 
 @contextlib.contextmanager
-def listen(listener: Listener, factors: Iterable[torch.Tensor] = ()) -> Iterator[None]:
+def listen(listener: Listener, factors: Iterable[Tensor] = ()) -> Iterator[None]:
     """Call `listener` for every layer while the model runs.
 
     `factors`: of each layer, as of `probing.models.norms.factors_of`, by which the rows are then
@@ -117,19 +116,19 @@ def listen(listener: Listener, factors: Iterable[torch.Tensor] = ()) -> Iterator
 
 def attention(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     *,
     scaling: float | None = None,
     dropout: float = 0.0,
     is_causal: bool | None = None,
-    position_bias: torch.Tensor | None = None,
+    position_bias: Tensor | None = None,
     softcap: float | None = None,
-    s_aux: torch.Tensor | None = None,
+    s_aux: Tensor | None = None,
     **others: object,
-) -> tuple[torch.Tensor, None]:
+) -> tuple[Tensor, None]:
     """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or
     fewer, S, D).
 
@@ -144,10 +143,8 @@ def attention(
         )
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
 
-    def rows(
-        inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
-    ) -> torch.Tensor:
-        def pick(x: torch.Tensor | None) -> torch.Tensor | None:
+    def rows(inputs: slice, positions: Tensor | None, columns: int | None = None, /) -> Tensor:
+        def pick(x: Tensor | None) -> Tensor | None:
             return None if x is None else (x[inputs] if len(x) == len(query) else x)[..., :columns]
 
         return probabilities(
@@ -162,10 +159,10 @@ def attention(
             sinks=s_aux,
         )
 
-    def values() -> torch.Tensor:  # (B, H, S, D)
+    def values() -> Tensor:  # (B, H, S, D)
         return value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
 
-    def output_of(maps: torch.Tensor) -> torch.Tensor:
+    def output_of(maps: Tensor) -> Tensor:
         return (maps.to(value.dtype) @ values()[: len(maps)]).transpose(1, 2)
 
     if (numbers := _numbers.get()) is not None:
@@ -202,31 +199,29 @@ def attention(
     return output, None
 
 
-def _weighted(rows: Rows, values: torch.Tensor, factor: torch.Tensor) -> Rows:
+def _weighted(rows: Rows, values: Tensor, factor: Tensor) -> Rows:
     """Rows times the norm of what each sub-token gives a head: values (B, H, S, D) times a factor
     (H, D, D)."""
     norms = (values.float() @ factor.mT).norm(dim=-1)[:, :, None]  # (B, H, 1, S)
 
-    def weighted(
-        inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
-    ) -> torch.Tensor:
+    def weighted(inputs: slice, positions: Tensor | None, columns: int | None = None, /) -> Tensor:
         return rows(inputs, positions, columns).mul_(norms[inputs, ..., :columns])
 
     return weighted
 
 
 def probabilities(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    positions: torch.Tensor | None = None,
+    query: Tensor,
+    key: Tensor,
+    positions: Tensor | None = None,
     *,
-    mask: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
     scaling: float | None = None,
     causal: bool = False,
     softcap: float | None = None,
-    sinks: torch.Tensor | None = None,
-) -> torch.Tensor:
+    sinks: Tensor | None = None,
+) -> Tensor:
     """Attention probabilities of the rows at `positions` (B, R), or of all: float32 (B, H, R, S).
 
     Includes what models add to scaled dot products: masks (bool: attend, float: added), causality
@@ -237,8 +232,8 @@ def probabilities(
     groups = key.shape[1]
 
     def at_rows(
-        x: torch.Tensor,
-    ) -> torch.Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
+        x: Tensor,
+    ) -> Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
         if positions is None or x.shape[2] == 1:
             return x
         inputs = torch.arange(batch, device=x.device)[:, None]
@@ -268,7 +263,7 @@ def probabilities(
     return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]
 
 
-def _additive_mask(allowed: torch.Tensor) -> torch.Tensor:
+def _additive_mask(allowed: Tensor) -> Tensor:
     """What is added to scores: broadcast over heads, that is several times as fast as
     masked_fill."""
     return torch.where(allowed, 0.0, torch.finfo(torch.float32).min)

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
 import transformers
+from torch import Tensor
 
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.protocol import ATTENTION, NORM, WEIGHTS
 from probing.models import capture, subtokens
 from probing.models.loaded import (
     TEXTS,
-    Check,
+    Batch,
     Loaded,
     LoadedModel,
     body_of,
@@ -39,29 +40,16 @@ from probing.models.transfer import send
 logger = logging.getLogger(__name__)
 
 
-class SelfCheck(NamedTuple):
-    """The outcome of a self-check: the number of attention layers and of heads in each, whether no
-    sub-token sees a later one, the checks, why attention must be read from the eager maps (empty if
-    it need not), and which layers of the model the attention layers are, from 0 (empty if they are
-    all, in order)."""
-
-    layers: int
-    heads: int
-    causal: bool
-    checks: list[Check]
-    why: str
-    numbers: list[int]
-
-
 class Encoder(LoadedModel):
     """A model whose attention is read, on the path that the self-check found correct for it.
 
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether
     no sub-token attends to a later one; `weights`, `factors`: of its rows, as of `set_row_weights` and
     `factors_of`; `path`: `captured` if attention is read in our attention function, `eager` if that
-    differs from what the model computes, for the reason in `why`; `numbers`: as of `SelfCheck`;
-    `begin`: the id of the token that is put before the text of a decoder, None if none is;
-    `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an
+    differs from what the model computes, for the reason in `why`; `numbers`: which layers of the
+    model its attention layers are, from 0, empty if they are all, in order; `begin`: the id of the
+    token that is put before the text of a decoder, None if none is;
+    `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by the self-check. Of an
     encoder-decoder, `model` is the encoder; of a model with a head, the body.
 
     Decoders give most attention to the first token, whatever it is (Xiao et al. 2024, ICLR, section
@@ -85,16 +73,15 @@ class Encoder(LoadedModel):
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
         self._options = without_cache(self.model)
         self.weights = ATTENTION
-        self.factors: list[torch.Tensor] = []
+        self.factors: list[Tensor] = []
         self.begin: int | None = None
 
     @property
     def path(self) -> str:
         return "eager" if self.why else "captured"
 
-    def accept(self, outcome: SelfCheck) -> None:
-        """Read attention as this self-check says."""
-        self.layers, self.heads, self.causal, self.checks, self.why, self.numbers = outcome
+    def accept(self) -> None:
+        """Read attention as the self-check says."""
         if self.why:
             logger.warning("%s is probed with eager attention maps: %s", self.name, self.why)
         token = subtokens.begin_token(self.tokenizer) if self.causal else None
@@ -123,14 +110,14 @@ class Encoder(LoadedModel):
             self.weights, self.factors = weights, factors_of(self)
         return self
 
-    def forward(self, inputs: Mapping[str, torch.Tensor], listener: capture.Listener) -> None:
+    def forward(self, inputs: Batch, listener: capture.Listener) -> None:
         """Run the model over a padded batch, calling `listener` once per layer.
 
         Raises ModelError if the model does not call its attention exactly once per layer.
         """
         heard = 0
 
-        def listen(rows: capture.Rows) -> torch.Tensor | None:
+        def listen(rows: capture.Rows) -> Tensor | None:
             nonlocal heard
             heard += 1
             return listener(rows) if heard <= self.layers else None
@@ -146,24 +133,21 @@ class Encoder(LoadedModel):
                 f"{self.name} called its attention {heard} times, expected once for each of {self.layers} layers"
             )
 
-    def maps(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
+    def maps(self, inputs: Batch) -> Sequence[Tensor]:
         """The attention maps (B, H, S, S) of each layer, as the model reports them in eager
         mode."""
         length = inputs["input_ids"].shape[1]
         layers = self.run(inputs, "eager", output_attentions=True)["attentions"]
         for maps in layers:
             # some families use another kind of attention for long inputs
-            if maps.shape[2:] != (
-                length,
-                length,
-            ):
+            if maps.shape[2:] != (length, length):
                 raise ModelError(
                     f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for {length} sub-tokens: "
                     "lower --max-length to where its attention changes"
                 )
         return layers
 
-    def states(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
+    def states(self, inputs: Batch) -> Sequence[Tensor]:
         """The hidden states (B, S, D) of the embeddings and of each layer; raises ModelError if
         some are pooled."""
         output = self.run(
@@ -177,7 +161,10 @@ class Encoder(LoadedModel):
         return states
 
     def run(
-        self, inputs: Mapping[str, torch.Tensor], attention: str, **options: Any
+        self,
+        inputs: Batch,
+        attention: str,
+        **options: Any,
     ) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as
         `attention`."""
@@ -207,7 +194,7 @@ def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
             model.set_attn_implementation(before)
 
 
-def factors_of(encoder: Encoder) -> list[torch.Tensor]:
+def factors_of(encoder: Encoder) -> list[Tensor]:
     """Of each layer and query head a factor R, float32 (H, D, D): the norm of f(x) is that of R
     applied to the value.
 
@@ -231,16 +218,12 @@ def factors_of(encoder: Encoder) -> list[torch.Tensor]:
 def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
     """Of each layer the first module with a matrix that receives just what the heads give, side by
     side."""
-    inputs: list[torch.Tensor] = []
+    inputs: list[Tensor] = []
     projections: dict[int, torch.nn.Module] = {}
 
     def enter(module: torch.nn.Module, received: tuple) -> None:
-        if (
-            inputs
-            and received
-            and isinstance(received[0], torch.Tensor)
-            and torch.equal(received[0], inputs[-1])
-        ):
+        entered = received[0] if inputs and received else None
+        if isinstance(entered, Tensor) and torch.equal(entered, inputs[-1]):
             projections.setdefault(len(inputs) - 1, module)
 
     with contextlib.ExitStack() as stack:
@@ -253,7 +236,7 @@ def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
     return projections
 
 
-def _factor(projection: torch.nn.Module, heads: int) -> torch.Tensor:
+def _factor(projection: torch.nn.Module, heads: int) -> Tensor:
     weight = projection.get_parameter("weight").detach().float()
     # otherwise of GPT-2's kind, whose inputs come first
     if isinstance(projection, torch.nn.Linear):
@@ -278,15 +261,15 @@ class LanguageModel(Encoder):
         super().__init__(loaded)
         self.scoring = ScoringModel(loaded, masked)
         self.with_head, self.mask = self.scoring.revision, self.scoring.mask
-        self.means: list[torch.Tensor] = []
+        self.means: list[Tensor] = []
 
     def learn_means(self, functions: Sequence[np.ndarray]) -> None:
         """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each,
         at least one."""
-        heard: list[torch.Tensor] = []
-        sums: list[torch.Tensor] = []
+        heard: list[Tensor] = []
+        sums: list[Tensor] = []
 
-        def on_layer(outputs: torch.Tensor) -> None:
+        def on_layer(outputs: Tensor) -> None:
             heard.append(outputs.double().sum(dim=1)[0])  # (H, D)
 
         for ids in functions:
@@ -303,11 +286,11 @@ class LanguageModel(Encoder):
 
     def log_probabilities(
         self,
-        inputs: Mapping[str, torch.Tensor],
-        rows: torch.Tensor,
-        columns: torch.Tensor,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
         silenced: Sequence[Sequence[AttentionHead]],
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """`ScoringModel.log_probabilities` with some heads silenced.
 
         `silenced`: those of each row of the batch, none for the whole model.
@@ -325,17 +308,12 @@ class LanguageModel(Encoder):
         for row, heads in enumerate(silenced):
             for number, head in heads:
                 of_layers[number].append((row, head))
-        cells = [
-            send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device)
-            for of_layer in of_layers
-        ]
-        layer = -1
+        cells = [np.array(of_layer, np.int64).reshape(-1, 2).T for of_layer in of_layers]
+        layers = zip(self.means, [send(of_layer, self.device) for of_layer in cells])
 
-        def silence(outputs: torch.Tensor) -> None:
-            nonlocal layer
-            layer += 1
-            rows, heads = cells[layer]
-            outputs[rows, :, heads] = self.means[layer][heads][:, None].to(outputs.dtype)
+        def silence(outputs: Tensor) -> None:
+            means, (rows, heads) = next(layers)
+            outputs[rows, :, heads] = means[heads][:, None].to(outputs.dtype)
 
         return silence
 

@@ -31,23 +31,17 @@ def files(folder: Path) -> list[str]:
     configuration names. Raises ModelError for a file outside the folder, or one that is not a
     regular file.
     """
-    names = {name for name in _FILES if (folder / name).exists()}
-    names |= {
-        file.name
-        for pattern in ("tokenizer.*.json", "*.safetensors")
-        for file in folder.glob(pattern)
-    }
-    indices = {file.name for file in folder.glob("*.safetensors.index.json")}
-    if (named := json_object(folder / "config.json").get("transformers_weights")) is not None:
-        (indices if str(named).endswith(".index.json") else names).add(
-            _inside(named, "config.json")
-        )
-    for index in indices:
-        shards = json_object(folder / index).get("weight_map", {})
-        names |= {
-            _inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())
-        }
-    there = sorted(name for name in names | indices if (folder / name).exists())
+    names = {*_FILES}
+    for pattern in ("tokenizer.*.json", "*.safetensors", "*.safetensors.index.json"):
+        names.update(file.name for file in folder.glob(pattern))
+    named = json_object(folder / "config.json").get("transformers_weights")
+    if named is not None:
+        names.add(_inside(named, "config.json"))
+    for index in [name for name in names if name.endswith(".index.json")]:
+        shards = json_object(folder / index).get("weight_map")
+        if isinstance(shards, dict):
+            names.update(_inside(shard, index) for shard in shards.values())
+    there = sorted(name for name in names if (folder / name).exists())
     for name in there:
         if not (folder / name).is_file():
             raise ModelError(f"its {name} is a folder, pipe or device, expected a regular file")

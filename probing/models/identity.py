@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 import transformers
+from torch import Tensor
 
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.files import HEAD_MARK
@@ -91,7 +92,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _digest(described: str, weights: Mapping[str, torch.Tensor]) -> str:
+def _digest(described: str, weights: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(described.encode())
     ordered = dict(sorted(weights.items()))
     with ThreadPoolExecutor() as pool:  # on one core SHA-256 takes as long as the self-check
@@ -102,7 +103,7 @@ def _digest(described: str, weights: Mapping[str, torch.Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _weight_digest(weight: torch.Tensor) -> bytes:
+def _weight_digest(weight: Tensor) -> bytes:
     return hashlib.sha256(
         weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
     ).digest()

@@ -31,7 +31,7 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models import cache_dir, gguf_file
+from probing.models import gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.device import default_device
 from probing.models.encoder import Encoder, LanguageModel, attention_of
@@ -65,13 +65,7 @@ def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
     Raises ModelError if the model does not exist, cannot be loaded, or cannot be probed.
     """
     loaded, _ = _loaded(model, eager=True, **options)
-    encoder, check = Encoder(loaded), None
-    # a control and a model in memory are checked each time
-    if not isinstance(model, tuple) and options.get("random_weights") is None:
-        check = cache_dir.self_check(
-            loaded.revision, loaded.dtype, encoder.device.type, loaded.max_length
-        )
-    return self_check(encoder, check)
+    return self_check(Encoder(loaded))
 
 
 def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> RestoringModel:

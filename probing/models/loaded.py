@@ -12,12 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import transformers
+from torch import Tensor
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models.files import HEAD_MARK
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
+
+Batch = Mapping[str, Tensor]
+"""Padded inputs of a model: input_ids and attention_mask, int64 (B, S) each."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -47,7 +51,14 @@ class Check(NamedTuple):
     meaning: str = ""
 
     @classmethod
-    def within(cls, name: str, difference: float, bound: float, said: str, meaning: str) -> Check:
+    def within(
+        cls,
+        name: str,
+        difference: float,
+        bound: float,
+        said: str,
+        meaning: str,
+    ) -> Check:
         """That a difference is at most a bound; `said` has a `{}` for it."""
         return cls(
             name,
@@ -129,7 +140,7 @@ class LoadedModel:
         (S,)."""
         return encode(self.tokenizer, texts)
 
-    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
+    def inputs(self, ids: Sequence[np.ndarray]) -> Batch:
         """A padded batch: input_ids and attention_mask (B, S), padding on the right.
 
         Raises ModelError for an id without an embedding.
@@ -150,7 +161,13 @@ class LoadedModel:
             "attention_mask": send(mask, self.device),
         }
 
-    def require(self, name: str, passed: bool, measured: str, meaning: str = "") -> None:
+    def require(
+        self,
+        name: str,
+        passed: bool,
+        measured: str,
+        meaning: str = "",
+    ) -> None:
         """Add a check; raises FailedCheck unless it passed."""
         self.checks.append(Check(name, passed, measured, meaning))
         if not passed:
@@ -232,7 +249,7 @@ def error_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def largest(difference: torch.Tensor) -> float:
+def largest(difference: Tensor) -> float:
     """The largest absolute value; NaN counts as infinite."""
     return difference.abs().nan_to_num(nan=float("inf")).max().item()
 
@@ -308,7 +325,7 @@ def vocabulary_of(model: transformers.PreTrainedModel) -> float:
     except (NotImplementedError, AttributeError):
         return float("inf")
     weight = getattr(embedding, "weight", None)
-    return len(weight) if isinstance(weight, torch.Tensor) else float("inf")
+    return len(weight) if isinstance(weight, Tensor) else float("inf")
 
 
 @contextlib.contextmanager

@@ -151,6 +151,12 @@ def check_head(model: str) -> None:
 
 _NOWHERE = "no such folder, and not a valid name of a model on the Hub"
 
+_NO_SAFETENSORS = (
+    "it has no weights in safetensors, and reading other formats can run code. Use a revision that has them, as a pull "
+    "request of SFconvertbot may, or, if you trust the model, load it elsewhere and write it to a folder with "
+    "save_pretrained()"
+)
+
 
 def locate(model: str, revision: str | None = None) -> Location:
     """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts
@@ -167,52 +173,61 @@ def locate(model: str, revision: str | None = None) -> Location:
     location is the folder in the cache. Raises what huggingface_hub raises, and ModelError;
     `loading` turns both into one-line messages.
     """
-    folder = Path(model)
-    if is_gguf(model) and folder.is_file():
+    path = Path(model)
+    if is_gguf(model) and path.is_file():
         if revision is not None:
             raise ModelError(f"it is a file, which has no revision {revision!r}: leave it out")
-        return Location(model, folder.name, None, is_gguf=True)
-    if folder.is_dir():
-        name = folder.resolve().name
-        if not name.isprintable():
-            raise ModelError(
-                f"its folder's name {name!r} has characters that no table can show: rename the folder"
-            )
-        if revision is not None:
-            if revision not in (known := checkpoints_in(folder)):
-                raise ModelError(
-                    f"it is a folder, which has no revision {revision!r}: expected the name of a checkpoint in it"
-                    + (f", one of {', '.join(known)}" if known else ", but there is none")
-                )
-            folder /= revision
-        ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
-        if ggufs and not (folder / "config.json").exists():
-            return Location(str(folder / _only_gguf(ggufs)), _only_gguf(ggufs), None, is_gguf=True)
-        _check_has_model(folder)
-        files(folder)  # raises at once if some are outside
-        return Location(str(folder), name, None)
+        return Location(model, path.name, None, is_gguf=True)
+    if path.is_dir():
+        return _in_folder(path, revision)
     if model in EMBEDDED_MODELS:
         return Location(str(embedded_model(model)), model, None, is_gguf=model == DECODER)
     model, _, request = model.partition("@")
     revision = revision or request or None
-    parts = model.split("/")
-    gguf = "/".join(parts[2:]) if is_gguf(model) else ""
-    model = "/".join(parts[:2]) if gguf else model
+    owner, *names = model.split("/")
+    gguf = "/".join(names[1:]) if is_gguf(model) else ""
+    model = "/".join([owner, *names[:1]]) if gguf else model
     if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
         raise ModelError(_NOWHERE)
-    request = revision if revision and revision.startswith(REQUEST) else request
-    name = f"{model}@{request}" if request else model
+    if revision and revision.startswith(REQUEST):
+        request = revision
     if gguf:
         return _gguf_on_hub(model, gguf, revision, request)
+    return _on_hub(model, revision, request)
+
+
+def _in_folder(folder: Path, revision: str | None) -> Location:
+    """The model in a folder, or the checkpoint `revision` in it."""
+    name = folder.resolve().name
+    if not name.isprintable():
+        raise ModelError(
+            f"its folder's name {name!r} has characters that no table can show: rename the folder"
+        )
+    if revision is not None:
+        if revision not in (known := checkpoints_in(folder)):
+            raise ModelError(
+                f"it is a folder, which has no revision {revision!r}: expected the name of a checkpoint in it"
+                + (f", one of {', '.join(known)}" if known else ", but there is none")
+            )
+        folder /= revision
+    ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
+    if ggufs and not (folder / "config.json").exists():
+        gguf = _only_gguf(ggufs)
+        return Location(str(folder / gguf), gguf, None, is_gguf=True)
+    _check_has_model(folder)
+    files(folder)  # raises at once if some are outside
+    return Location(str(folder), name, None)
+
+
+def _on_hub(model: str, revision: str | None, request: str) -> Location:
+    """A repository's model, or the GGUF file of one that has no other."""
+    name = f"{model}@{request}" if request else model
     if not hub_answers():  # then everything comes from the cache
         try:
             file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
         except LocalEntryNotFoundError as error:
-            if _is_path(model):
-                raise ModelError(_no_folder(model)) from error
-            raise ModelError(
-                f"{_no_folder(model)}, it is not in the cache, and {UNREACHABLE}"
-            ) from error
+            why = "" if _is_path(model) else f", it is not in the cache, and {UNREACHABLE}"
+            raise ModelError(_no_folder(model) + why) from error
         return Location(str(Path(file).parent), name, Path(file).parent.name)
     # the reported commit is the one that all files come from. Given a commit, transformers also
     # does not use its conversion service, which would load weights from a revision that nobody
@@ -258,11 +273,7 @@ def _is_path(model: str) -> bool:
 def _no_folder(model: str) -> str:
     """That a folder is missing, and what is like its name beside it."""
     path = Path(model)
-    beside = (
-        sorted(item.name for item in path.parent.iterdir() if item.is_dir())
-        if path.parent.is_dir()
-        else []
-    )
+    beside = sorted(item.name for item in path.parent.glob("*/"))
     near = difflib.get_close_matches(path.name, beside, n=3)
     return f"no folder {model}" + (f" (there is {', '.join(near)})" if near else "")
 
@@ -292,7 +303,12 @@ def _only_gguf(ggufs: Sequence[str]) -> str:
     return ggufs[0]
 
 
-def _gguf_on_hub(model: str, gguf: str, revision: str | None, request: str) -> Location:
+def _gguf_on_hub(
+    model: str,
+    gguf: str,
+    revision: str | None,
+    request: str,
+) -> Location:
     """A GGUF file in a repository, downloaded, or in the cache if the Hub does not answer."""
     file = Path(hf_hub_download(model, gguf, revision=revision, local_files_only=not hub_answers()))
     name = f"{model}/{gguf}@{request}" if request else f"{model}/{gguf}"
@@ -318,9 +334,8 @@ def reference_of(model: str, commit: str) -> str | None:
     repo, api = "/".join(model.partition("@")[0].split("/")[:2]), huggingface_hub.HfApi()
     refs = api.list_repo_refs(repo)
     for ref in (*refs.branches, *refs.tags):
-        if any(
-            of_ref.commit_id == commit for of_ref in api.list_repo_commits(repo, revision=ref.ref)
-        ):
+        commits = api.list_repo_commits(repo, revision=ref.ref)
+        if any(of_ref.commit_id == commit for of_ref in commits):
             return ref.name
     return None
 
@@ -364,7 +379,7 @@ def loading(model: str) -> Iterator[None]:
         if "trust_remote_code" in text:
             reason = "it needs code from its repository, which is never run: use a model that transformers supports"
         elif isinstance(error, OSError) and "model.safetensors" in text:
-            reason = _no_safetensors(model, is_folder)
+            reason = _NO_SAFETENSORS
         elif isinstance(error, RepositoryNotFoundError) and _is_path(model):
             reason = _no_folder(model)
         elif isinstance(error, RepositoryNotFoundError) and not isinstance(error, GatedRepoError):
@@ -372,23 +387,6 @@ def loading(model: str) -> Iterator[None]:
         elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
             reason = f"{_no_folder(model)}, and no model on the Hub that can be reached ({reason})"
         raise ModelError(f"cannot load the model {model!r}: {clipped(reason)}") from error
-
-
-def _no_safetensors(model: str, is_folder: bool) -> str:
-    """Why a model without safetensors is not loaded, and what to do: a bot on the Hub offers
-    converted weights."""
-    where = "as a pull request of SFconvertbot may"
-    if not is_folder:
-        with contextlib.suppress(Exception):  # the hint is optional
-            for request in huggingface_hub.HfApi().get_repo_discussions(
-                model, author="SFconvertbot", discussion_type="pull_request"
-            ):
-                where = f"as --revision {request.git_reference} does"
-    return (
-        "it has no weights in safetensors, and reading other formats can run code. Use a revision that has them"
-        + ("" if is_folder else f", {where}")
-        + ", or, if you trust the model, load it elsewhere and write it to a folder with save_pretrained()"
-    )
 
 
 class Checkpoint(NamedTuple):
@@ -448,15 +446,16 @@ def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
     A folder whose name has an `@`, and a model on the Hub at `refs/pr/N`, are the model of that
     name.
     """
-    by_name: dict[tuple[str, bool], dict[str, None]] = {}
+    by_name: dict[tuple[str, bool], list[str]] = {}
     for text in models:
         name, _, revision = text.rpartition("@")
         if not name or not revision or revision.startswith(REQUEST) or os.path.isdir(text):
             name, revision = text, ""
-        named = by_name.setdefault((name, bool(revision)), {})
-        if revision:
-            named[revision] = None
-    return [(name, list(revisions)) for (name, _), revisions in by_name.items()]
+        by_name.setdefault((name, bool(revision)), []).append(revision)
+    return [
+        (name, list(filter(None, dict.fromkeys(revisions))))
+        for (name, _), revisions in by_name.items()
+    ]
 
 
 def read_models(file: str | os.PathLike) -> list[str]:

@@ -5,11 +5,12 @@ restores, or a decoder that fills in the middle writes into a hole, in batches.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import DynamicCache
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -17,6 +18,7 @@ from codesyntax_dataset.errors import ModelError
 from probing.models.loaded import (
     DRIFT,
     TEXTS,
+    Batch,
     Check,
     Loaded,
     LoadedModel,
@@ -87,8 +89,8 @@ class ScoringModel(LoadedModel):
             yield ids, np.arange(1, len(ids))
 
     def logits(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        self, inputs: Batch, rows: Tensor, columns: Tensor
+    ) -> Iterator[tuple[slice, Tensor]]:
         """The logits at some positions of a batch: some of these, in order, with their float32 (m,
         vocabulary)."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
@@ -103,8 +105,11 @@ class ScoringModel(LoadedModel):
                 yield part, self._logits_of(hidden[part]).float()
 
     def everywhere(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> torch.Tensor:
+        self,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
+    ) -> Tensor:
         """The same logits, float32 (M, vocabulary), of those that the model reports for all
         positions."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
@@ -115,8 +120,11 @@ class ScoringModel(LoadedModel):
             )
 
     def log_probabilities(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> torch.Tensor:
+        self,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
+    ) -> Tensor:
         """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its
@@ -134,10 +142,10 @@ class ScoringModel(LoadedModel):
 
     def _examine_output(
         self,
-        inputs: Mapping[str, torch.Tensor],
-        rows: torch.Tensor,
-        columns: torch.Tensor,
-        expected: torch.Tensor,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
+        expected: Tensor,
     ) -> None:
         """Check that the logits at some positions are the `expected` ones of all; otherwise `why`
         is set."""
@@ -164,7 +172,7 @@ class ScoringModel(LoadedModel):
                 "the output layer of %s is computed at all positions: %s", self.name, self.why
             )
 
-    def _logits_of(self, hidden: torch.Tensor) -> torch.Tensor:
+    def _logits_of(self, hidden: Tensor) -> Tensor:
         """The logits (M, vocabulary) that the model's own code computes from hidden states (M,
         width)."""
         body = self.model.base_model
@@ -183,11 +191,11 @@ class ScoringModel(LoadedModel):
 
     def compared(
         self,
-        inputs: Mapping[str, torch.Tensor],
-        rows: torch.Tensor,
-        columns: torch.Tensor,
-        truth: torch.Tensor,
-    ) -> torch.Tensor:
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
+        truth: Tensor,
+    ) -> Tensor:
         """The logits at some positions of a batch, compared with those of the true sub-tokens (M,):
         float64 (M, 4), as of `MaskedModel.scores`."""
         comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
@@ -267,8 +275,11 @@ class MaskedModel(ScoringModel):
         yield ids, positions
 
     def scores(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> torch.Tensor:
+        self,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
+    ) -> Tensor:
         """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M,
         4).
 
@@ -281,7 +292,10 @@ class MaskedModel(ScoringModel):
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
 
     def near_ties(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+        self,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
     ) -> list[list[int]]:
         """The ids that other rounding could have predicted at each masked position; arguments as of
         `scores`."""
@@ -306,16 +320,19 @@ def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
 
 
 def masked(
-    inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, mask: int
-) -> dict[str, torch.Tensor]:
+    inputs: Batch,
+    rows: Tensor,
+    columns: Tensor,
+    mask: int,
+) -> dict[str, Tensor]:
     """A batch in which the sub-tokens at `rows`, `columns` (M,) are the `mask`."""
     ids = inputs["input_ids"]
     return {**inputs, "input_ids": ids.index_put((rows, columns), ids.new_full((), mask))}
 
 
 def _compared_logits(
-    logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int | None = KS[-1] + 2
-) -> torch.Tensor:
+    logits: Tensor, truth: Tensor, near: float, largest: int | None = KS[-1] + 2
+) -> Tensor:
     """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids
     (M,).
 
@@ -447,8 +464,11 @@ class InfillingModel(ScoringModel):
             yield text, np.arange(len(text) - len(hole), len(text))
 
     def scores(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> torch.Tensor:
+        self,
+        inputs: Batch,
+        rows: Tensor,
+        columns: Tensor,
+    ) -> Tensor:
         """What the model writes, and the probability of what stood there: float64 (M, 4), as of
         `MaskedModel.scores`.
 

@@ -10,22 +10,17 @@ instead.
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers.utils import ModelOutput
 
-from codesyntax_dataset.atomic import write
-from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
-from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.errors import ModelError
 from probing.models import capture
-from probing.models.cache_dir import private
-from probing.models.encoder import Encoder, SelfCheck
-from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
+from probing.models.encoder import Encoder
+from probing.models.loaded import DRIFT, TEXTS, Batch, Check, error_line, largest
 
 EncoderT = TypeVar("EncoderT", bound=Encoder)
 
@@ -41,53 +36,21 @@ _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
 
-def self_check(encoder: EncoderT, file: Path | None = None) -> EncoderT:
-    """Let the encoder accept its self-check, that in `file` if it is there; raises FailedCheck."""
-    outcome = recall(file) if file else None
-    if outcome is None:
-        outcome = examine(encoder)
-        if file:
-            remember(outcome, file)
-    encoder.accept(outcome)
-    return encoder
-
-
-def recall(file: Path) -> SelfCheck | None:
-    """The self-check that `remember` wrote; None if the file is missing or damaged."""
-    try:
-        fields = without_checksum(json.loads(file.read_text(encoding="utf-8")))
-        layers, heads, causal, checks, why, numbers = fields["self_check"]
-        return SelfCheck(
-            *(int(layers), int(heads), bool(causal)),
-            *([Check(*check) for check in checks], str(why), [int(number) for number in numbers]),
-        )
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        return None
-
-
-def remember(outcome: SelfCheck, file: Path) -> None:
-    """Keep the self-check of a model's files for the next time; failing to do so is not an
-    error."""
-    with contextlib.suppress(LedgerError, OSError):
-        private(file.parent)
-        write(file, json.dumps(with_checksum({"self_check": outcome})))
-
-
 class _EagerRun(NamedTuple):
     """A batch, the model's eager maps of it, as it reports them, and its last hidden states (B, S,
     D), float32."""
 
-    inputs: Mapping[str, torch.Tensor]
-    maps: list[torch.Tensor]
-    hidden: torch.Tensor
+    inputs: Batch
+    maps: list[Tensor]
+    hidden: Tensor
 
     @classmethod
-    def of(cls, encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> _EagerRun:
+    def of(cls, encoder: Encoder, inputs: Batch) -> _EagerRun:
         output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
         return cls(inputs, list(output.get("attentions") or ()), _hidden(output))
 
     @property
-    def texts(self) -> torch.Tensor:
+    def texts(self) -> Tensor:
         """Where there is text: bool (B, S). Rows of padding are meaningless."""
         return self.inputs["attention_mask"].bool()
 
@@ -105,8 +68,9 @@ class _EagerRun(NamedTuple):
         )
 
 
-def examine(encoder: Encoder) -> SelfCheck:
-    """Check the tokenizer and the model of an encoder; raises FailedCheck."""
+def self_check(encoder: EncoderT) -> EncoderT:
+    """Check the tokenizer and the model of an encoder, which then reads attention as the outcome
+    says; raises FailedCheck."""
     encoder.check_tokenizer()
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
@@ -118,9 +82,10 @@ def examine(encoder: Encoder) -> SelfCheck:
         (ids[:most], special[:most])
         for (ids, _, special), most in zip(encoder.encode(TEXTS), lengths)
     ]
+    (first, special), _ = encoded
     together = encoder.inputs([ids for ids, _ in encoded])
     # no padding: both are of one length
-    changed = encoder.inputs([encoded[0][0], _with_another_end(*encoded[0], encoder.longest)])
+    changed = encoder.inputs([first, _with_another_end(first, special, encoder.longest)])
     try:
         padded, alone = _EagerRun.of(encoder, together), _EagerRun.of(encoder, changed)
     except Exception as error:  # models that need more than text raise errors of any type
@@ -156,25 +121,16 @@ def examine(encoder: Encoder) -> SelfCheck:
     )
     encoder.checks += captured
     if passed:
-        said, meaning = (
-            "hidden states differ by {} of their norm",
-            "its output changes with our attention function",
-        )
-        bound = DRIFT[encoder.dtype]
-        encoder.checks.append(
-            Check.within("output stays the same", max(apart), bound, said, meaning)
-        )
-    why = next(
-        (
-            f"{check.meaning} ({check.name}: {check.measured})"
-            for check in encoder.checks
-            if not check.passed
-        ),
-        "",
-    )
-    return SelfCheck(
-        len(padded.maps), heads, causal, encoder.checks, why, [] if why else numbers[0]
-    )
+        said = "hidden states differ by {} of their norm"
+        meaning = "its output changes with our attention function"
+        check = "output stays the same", max(apart), DRIFT[encoder.dtype], said, meaning
+        encoder.checks.append(Check.within(*check))
+    failed = [check for check in encoder.checks if not check.passed][:1]
+    why = "".join(f"{check.meaning} ({check.name}: {check.measured})" for check in failed)
+    encoder.layers, encoder.heads, encoder.causal = len(padded.maps), heads, causal
+    encoder.why, encoder.numbers = why, [] if why else numbers[0]
+    encoder.accept()
+    return encoder
 
 
 class _Enough(Exception):
@@ -210,11 +166,9 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     encoder.require_within(name, apart, DRIFT[encoder.dtype], said, meaning)
 
 
-def _attention_rows(
-    encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor
-) -> list[torch.Tensor]:
+def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: Tensor) -> list[Tensor]:
     """Rows of the last text's attention, (1, H, R, S) for each layer that is run."""
-    rows_of_layers: list[torch.Tensor] = []
+    rows_of_layers: list[Tensor] = []
     last = slice(len(texts) - 1, len(texts))
     inputs = encoder.inputs(texts)
     if encoder.path == "eager":
@@ -237,7 +191,7 @@ def _attention_rows(
     return rows_of_layers
 
 
-def _hidden(output: ModelOutput) -> torch.Tensor:
+def _hidden(output: ModelOutput) -> Tensor:
     hidden = output.get("last_hidden_state")
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
@@ -251,11 +205,11 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     so that its queries and keys are those of the eager run, without rounding in other layers. The
     second copies are left to our attention function.
     """
-    texts, maps, bound, apart = run.texts, run.maps, _ROUNDING_OF_DTYPE[encoder.dtype], float("inf")
+    texts, maps, apart = run.texts, run.maps, float("inf")
     differences: list[float] = []
     numbers: list[int | None] = []
 
-    def listener(rows: capture.Rows) -> torch.Tensor | None:
+    def listener(rows: capture.Rows) -> Tensor | None:
         if len(differences) >= len(maps):
             differences.append(float("inf"))
             return None
@@ -264,54 +218,35 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
         differences.append(largest(difference.masked_fill(~texts[:, None, :, None], 0)))
         return reference
 
+    name = "captured rows are the maps" + ("" if (~texts).any() else ", without padding")
+    meaning = "our attention function computes other weights than the model's own"
     try:
         with capture.listen(listener), capture.number(numbers):
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
-            ours = _hidden(encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True))[
-                len(texts) :
-            ]
+            output = encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True)
+        ours = _hidden(output)[len(texts) :]
+        distances = _relative_distance(ours[texts], run.hidden[texts])
         # the mean, because rounding may make a mixture of experts route a sub-token differently
-        apart = (
-            _relative_distance(ours[texts], run.hidden[texts])
-            .nan_to_num(nan=float("inf"))
-            .mean()
-            .item()
-        )
+        apart = distances.nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
-        passed, measured = False, error_line(error)
+        check = Check(name, False, error_line(error), meaning)
     else:
-        passed, measured = (
-            False,
-            f"called {len(differences)} times, expected once for each of {len(maps)} layers",
-        )
+        worst = max(differences, default=0.0)
         if len(differences) == len(maps):
-            worst = max(differences)
-            layer = differences.index(worst)
-            passed, measured = (
-                worst <= bound,
-                f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}",
-            )
-    check = Check(
-        "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
-        passed,
-        measured,
-        "our attention function computes other weights than the model's own",
-    )
+            said = f"they differ by {{}} in layer {differences.index(worst)}"
+            check = Check.within(name, worst, _ROUNDING_OF_DTYPE[encoder.dtype], said, meaning)
+        else:
+            said = f"called {len(differences)} times, expected once for each of {len(maps)} layers"
+            check = Check(name, False, said, meaning)
     return check, apart, _where_layers_lack(numbers)
 
 
 def _where_layers_lack(numbers: list[int | None]) -> list[int]:
     """The numbers of the attention layers in the model, if they are known, and some layers have no
     attention."""
-    known = [number for number in numbers if number is not None]
+    known = sorted({number for number in numbers if number is not None})
     # layers that share their weights may also share a number
-    return (
-        known
-        if known != [*range(len(numbers))]
-        and known == sorted({*known})
-        and len(known) == len(numbers)
-        else []
-    )
+    return known if known == numbers and known != [*range(len(known))] else []
 
 
 def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
@@ -372,6 +307,6 @@ def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.
     return np.where(np.arange(len(ids)) == np.flatnonzero(~special)[-1], others[0], ids)
 
 
-def _relative_distance(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+def _relative_distance(ours: Tensor, theirs: Tensor) -> Tensor:
     """The distance of hidden states (..., D) relative to their norm."""
     return (ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 
-def send(array: np.ndarray, device: torch.device) -> torch.Tensor:
+def send(array: np.ndarray, device: torch.device) -> Tensor:
     """A copy of an array on a device."""
     tensor = torch.from_numpy(np.ascontiguousarray(array))
     return (
@@ -17,7 +18,7 @@ def send(array: np.ndarray, device: torch.device) -> torch.Tensor:
     )
 
 
-def fetch(tensor: torch.Tensor) -> torch.Tensor:
+def fetch(tensor: Tensor) -> Tensor:
     """A copy on the CPU, which is complete once the device was waited for
     (`torch.cuda.synchronize`)."""
     if tensor.device.type != "cuda":

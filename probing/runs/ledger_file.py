@@ -275,7 +275,7 @@ LOG_PROBABILITY = (-np.inf, 0.0)
 """The bounds of one, in nats."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RowLedger:
     """N rows (N,) of the type ROW, sorted by the columns ORDER, which no two rows share.
 
@@ -316,6 +316,10 @@ class RowLedger:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        groups = f"{self.GROUP_COLUMN.replace('_', ' ')}s"
+        return f"{type(self).__name__}: {len(self)} rows of {len(self.names)} {groups}"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):

@@ -195,35 +195,31 @@ class Result(Record, Generic[L]):
         return self
 
     @classmethod
-    @abstractmethod
     def from_ledger(cls, ledger: L, data_folder: Path | None = None) -> Self:
         """Compute the result from a ledger.
 
         Raises LedgerError if the ledger does not say how it was made, or does not hold what it
         says.
         """
-
-    @classmethod
-    def _from_provenance(
-        cls,
-        ledger: L,
-        data_folder: Path | None,
-        provenance: Any,
-        signature: Signature,
-        **numbers: Any,
-    ) -> Self:
-        """The result of a ledger with this provenance, whose fields are also the result's unless
-        `numbers` has them."""
+        provenance = cls.PROVENANCE.of(ledger)
+        counts, numbers = cls.measured(ledger, provenance)
         shared = {name: value for name, value in provenance if name in cls.model_fields}
         fields = {
-            **shared,
+            "format": RESULT_FORMAT,
             "instrument": cls.LEDGER.INSTRUMENT,
-            "signature": str(signature),
+            "signature": str(provenance.signature(**counts)),
+            **shared,
             **numbers,
         }
-        result = cls(format=RESULT_FORMAT, **fields)
+        result = cls(**fields)
         result._ledger, result._data_folder = ledger, data_folder
         return result
+
+    @classmethod
+    @abstractmethod
+    def measured(cls, ledger: L, provenance: Any) -> tuple[dict[str, int], dict[str, Any]]:
+        """The counts that are parts of the signature, and the fields of the result that its
+        provenance does not have; raises LedgerError as `from_ledger`."""
 
     @classmethod
     def from_file(cls, ledger: Path, data_folder: Path | None = None) -> Self:

@@ -49,7 +49,10 @@ class Columns(NamedTuple):
     which: np.ndarray
 
     @classmethod
-    def of(cls, sums: np.ndarray) -> Columns:
+    def of(
+        cls,
+        sums: np.ndarray,
+    ) -> Columns:
         """From numbers (M, f)."""
         rows = np.ascontiguousarray(sums)
         numbers: dict[bytes, int] = {}
@@ -65,7 +68,8 @@ class Columns(NamedTuple):
     @property
     def total(self) -> np.ndarray:
         """Over all clusters: (M,)."""
-        kind = np.int64 if np.issubdtype(self.distinct.dtype, np.integer) else np.float64
+        whole = np.issubdtype(self.distinct.dtype, np.integer)
+        kind = np.int64 if whole else np.float64
         totals = self.distinct.sum(axis=1, dtype=kind)
         return totals[self.which]
 
@@ -93,7 +97,11 @@ class Group:
         """True if it is in too few clusters for an interval."""
         return len(self.places) < FEW_CLUSTERS
 
-    def gained(self, system: str, against: str | None = None) -> np.ndarray:
+    def gained(
+        self,
+        system: str,
+        against: str | None = None,
+    ) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
         sums = self.sums[system].sums
         if against is None:
@@ -102,7 +110,11 @@ class Group:
         wide = sums.astype(np.int32 if whole else np.float64)
         return wide - self.sums[against].sums
 
-    def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
+    def among(
+        self,
+        clusters: np.ndarray,
+        measures: np.ndarray | slice = slice(None),
+    ) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
         sums = {}
         for system, columns in self.sums.items():
@@ -113,7 +125,10 @@ class Group:
             worth *= float(n.sum() / self.total)
         return Group(self.places[clusters], n, sums, worth)
 
-    def clustered(self, larger: np.ndarray) -> Group:
+    def clustered(
+        self,
+        larger: np.ndarray,
+    ) -> Group:
         """The same by larger clusters: `larger` (f,) are the places of those of its clusters."""
         places, which = np.unique(larger, return_inverse=True)
         sums = {}
@@ -121,7 +136,10 @@ class Group:
             sums[system] = columns._replace(distinct=_added(columns.distinct, which))
         return Group(places, _added(self.n, which), sums, self.worth)
 
-    def same_things(self, other: Group) -> bool:
+    def same_things(
+        self,
+        other: Group,
+    ) -> bool:
         """True if the other one has as many things in the same clusters."""
         same_clusters = np.array_equal(self.places, other.places)
         return same_clusters and np.array_equal(self.n, other.n)
@@ -172,7 +190,9 @@ class Hits:
 
         `weighted`: each row is one thing, and `n` is its weight.
         """
-        numbers = np.ones(len(clusters), np.int64) if n is None else np.asarray(n, np.int64)
+        numbers = np.ones(len(clusters), np.int64)
+        if n is not None:
+            numbers[:] = n
         all_clusters, positions = np.unique(clusters, return_inverse=True)
         names = np.asarray(groups, object)
         parts = {}
@@ -183,9 +203,13 @@ class Hits:
             for system, cells in sums.items():
                 added = _added(cells[:, rows], which)
                 of_systems[system] = Columns.of(added)
-            weights = numbers[rows].astype(float)
-            worth = float(weights.sum() ** 2 / (weights**2).sum()) if weighted else None
-            parts[name] = Group(places, _added(numbers[rows], which), of_systems, worth)
+            worth = None
+            if weighted:
+                weights = numbers[rows].astype(float)
+                squares = (weights**2).sum()
+                worth = float(weights.sum() ** 2 / squares)
+            things = _added(numbers[rows], which)
+            parts[name] = Group(places, things, of_systems, worth)
         return cls(all_clusters, parts, tuple(measures), **fields)
 
     # ----------------------------------------------------------------------------------------------------------- parts
@@ -197,8 +221,8 @@ class Hits:
 
     @cached_property
     def systems(self) -> list[str]:
-        if self.groups:
-            return list(next(iter(self.groups.values())).sums)
+        for group in self.groups.values():
+            return list(group.sums)
         return []
 
     @property
@@ -218,19 +242,28 @@ class Hits:
         """The things of each group: int64 (G,)."""
         return np.array([group.total for group in self.groups.values()], np.int64)
 
-    def of(self, group: str) -> np.ndarray:
+    def of(
+        self,
+        group: str,
+    ) -> np.ndarray:
         """The clusters that have a group, by number: (f,); none have one that is not there."""
         if group not in self.groups:
             return self.clusters[:0]
         return self.clusters[self.groups[group].places]
 
-    def total(self, system: str) -> np.ndarray:
+    def total(
+        self,
+        system: str,
+    ) -> np.ndarray:
         """What a system gets right of each group: (M, G)."""
         totals = [group.sums[system].total for group in self.groups.values()]
         by_group = np.array(totals).reshape(len(totals), len(self.measures))
         return by_group.T
 
-    def scores(self, system: str) -> np.ndarray:
+    def scores(
+        self,
+        system: str,
+    ) -> np.ndarray:
         """Of each group, in the unit: (M, G)."""
         return self.scale * self.total(system) / self.n
 
@@ -256,7 +289,10 @@ class Hits:
                 parts[name] = replace(group, places=new_places)
         return replace(self, clusters=self.clusters[places], groups=parts, measures=chosen)
 
-    def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
+    def cells(
+        self,
+        clusters: Mapping[str, np.ndarray],
+    ) -> Hits:
         """Some of the groups, each in some of its clusters, by number, of which it has any."""
         parts = {}
         for name in sorted(clusters):
@@ -264,10 +300,14 @@ class Hits:
             parts[name] = self.groups[name].among(inside)
         return replace(self, groups=parts)
 
-    def join(self, other: Hits) -> Hits:
+    def join(
+        self,
+        other: Hits,
+    ) -> Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same
         things in the same clusters."""
-        same = np.array_equal(self.clusters, other.clusters) and self.measures == other.measures
+        same = self.measures == other.measures
+        same = same and np.array_equal(self.clusters, other.clusters)
         joined = {}
         for name in sorted(set(self.groups) & set(other.groups)):
             group = self.groups[name]
@@ -283,7 +323,10 @@ class Hits:
             )
         return replace(self, groups=joined)
 
-    def named(self, systems: Mapping[str, str]) -> Hits:
+    def named(
+        self,
+        systems: Mapping[str, str],
+    ) -> Hits:
         """Some of the systems, each under its new name."""
         groups = {}
         for name, group in self.groups.items():
@@ -291,7 +334,11 @@ class Hits:
             groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
-    def chosen(self, new: str, systems: Mapping[str, str]) -> Hits:
+    def chosen(
+        self,
+        new: str,
+        systems: Mapping[str, str],
+    ) -> Hits:
         """With a `new` system, which is one of the systems in each group: `systems`, by the groups'
         names."""
         groups = {}
@@ -300,7 +347,10 @@ class Hits:
             groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
-    def clustered(self, cluster_of: Callable[[np.ndarray], np.ndarray]) -> Hits:
+    def clustered(
+        self,
+        cluster_of: Callable[[np.ndarray], np.ndarray],
+    ) -> Hits:
         """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as
         repositories of functions."""
         larger = np.asarray(cluster_of(self.clusters))
@@ -320,7 +370,11 @@ class Hits:
 
     # ---------------------------------------------------------------------------------------------------------- scores
 
-    def mean(self, system: str, against: str | None = None) -> Estimate:
+    def mean(
+        self,
+        system: str,
+        against: str | None = None,
+    ) -> Estimate:
         """The mean over groups, (M,), or the difference to that of another system, with p; NaN
         without any group. Of percent, bounds end at 0 and 100, which a few clusters may pass."""
         if not self.counted:
@@ -357,38 +411,60 @@ class Hits:
             p[rows] = self.drawn._group_p(system, against, rows)
             low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
-        low[:, few] = high[:, few] = np.nan
+        low[:, few] = np.nan
+        high[:, few] = np.nan
         return Estimate(value, low, high, p, n)
 
-    def each(self, estimate: Estimate, measure: Measure | None = None) -> dict[str, Estimate]:
+    def each(
+        self,
+        estimate: Estimate,
+        measure: Measure | None = None,
+    ) -> dict[str, Estimate]:
         """Of an estimate of groups, as of `by_group`, that of each by a measure, the first by
         default."""
         row = 0 if measure is None else self.measures.index(measure)
         return {name: estimate.at(row, column) for column, name in enumerate(self.groups)}
 
-    def of_cluster(self, group: str, system: str) -> np.ndarray:
+    def of_cluster(
+        self,
+        group: str,
+        system: str,
+    ) -> np.ndarray:
         """What a system gets right of a group in each cluster that has it, over its things there,
         by each measure: (M, f)."""
         cells = self.groups[group]
         return cells.sums[system].sums / cells.n
 
-    def portion(self, system: str, against: str, whole_system: str) -> Estimate:
+    def portion(
+        self,
+        system: str,
+        against: str,
+        whole_system: str,
+    ) -> Estimate:
         """By how many percent of the mean of a system `whole_system` the mean of one is above that of
         another: (M,)."""
         gained = self.drawn._of_mean(system, against)
         whole = self.drawn._of_mean(whole_system, None)
         total = whole.added.sum(axis=-1, keepdims=True)
         difference = gained.added.sum(axis=-1, keepdims=True)
-        value = np.divide(difference, total, out=np.zeros(total.shape), where=total > 0)
+        value = np.zeros(total.shape)
+        np.divide(difference, total, out=value, where=total > 0)
         per = 100 / np.where(total > 0, total, np.inf)
         influence = per * (gained.influence - value * whole.influence)
         return mean_estimate(100 * value[..., 0], influence, gained.share)
 
-    def contributions(self, system: str) -> np.ndarray:
+    def contributions(
+        self,
+        system: str,
+    ) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
         return self._of_mean(system, None).added
 
-    def _of_mean(self, system: str, against: str | None) -> _Mean:
+    def _of_mean(
+        self,
+        system: str,
+        against: str | None,
+    ) -> _Mean:
         counted = self.counted
         value = np.zeros(len(self.measures))
         added = np.zeros((len(self.measures), len(self.clusters)))
@@ -406,7 +482,12 @@ class Hits:
             share[group.places] += part
         return _Mean(value / max(1, len(counted)), added, influence, share)
 
-    def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
+    def _of_group(
+        self,
+        group: Group,
+        system: str,
+        against: str | None,
+    ) -> np.ndarray:
         """The value with bounds (3, M) of one group."""
         if self.unit != PERCENT_UNIT:
             sums = group.gained(system, against)
@@ -428,11 +509,20 @@ class Hits:
         differences = wilson_difference(first, second, group.n, group.worth)
         return 100 * differences[:, which.reshape(-1)]
 
-    def _group_p(self, system: str, against: str, rows: Sequence[int]) -> np.ndarray:
+    def _group_p(
+        self,
+        system: str,
+        against: str,
+        rows: Sequence[int],
+    ) -> np.ndarray:
         """Of each group the p-values (rows, G) of the differences by some measures."""
         groups = self.groups.values()
-        gained = [Columns.of(group.gained(system, against)[list(rows)]) for group in groups]
-        parts = [(group.places, columns.distinct) for group, columns in zip(groups, gained)]
+        gained = []
+        for group in groups:
+            of_rows = group.gained(system, against)[list(rows)]
+            gained.append(Columns.of(of_rows))
+        places = [group.places for group in groups]
+        parts = list(zip(places, [columns.distinct for columns in gained]))
         by_signs = sign_p(parts, len(self.clusters))
         p = np.empty((len(rows), len(parts)))
         for column, (differences, which) in enumerate(gained):
@@ -443,7 +533,8 @@ class Hits:
 
     def content(self) -> Iterator[bytes]:
         """All that the numbers follow from."""
-        yield repr([self.measures, self.unit, sorted(self.left_out), len(self.clusters)]).encode()
+        header = [self.measures, self.unit, sorted(self.left_out), len(self.clusters)]
+        yield repr(header).encode()
         yield self.clusters.astype(np.int64).tobytes()
         if self.repositories is not None:
             yield self.repositories[self.clusters].astype(np.int64).tobytes()
@@ -456,7 +547,10 @@ class Hits:
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 
-def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:
+def _added(
+    values: np.ndarray,
+    which: np.ndarray,
+) -> np.ndarray:
     """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each
     has any."""
     order = np.argsort(which, kind="stable")

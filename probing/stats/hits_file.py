@@ -35,7 +35,10 @@ _METADATA_KEY = b"codesyntax"
 _NAMES = "hits"
 _PLACE = ("table", "group", "cluster")
 _KEYS = (*_PLACE, "n")
-_TYPES = {np.dtype(np.int32): "INT32", np.dtype(np.float64): "DOUBLE"}
+_TYPES = {
+    np.dtype(np.int32): "INT32",
+    np.dtype(np.float64): "DOUBLE",
+}
 _CELLS = 20
 """The most numbers for each byte of a file. Of the sample, a file has 4."""
 
@@ -64,7 +67,8 @@ class Layout(NamedTuple):
     @property
     def columns(self) -> dict[str, np.dtype]:
         """Name -> type."""
-        columns: dict[str, np.dtype] = dict.fromkeys(_KEYS, np.dtype(np.int32))
+        columns: dict[str, np.dtype]
+        columns = dict.fromkeys(_KEYS, np.dtype(np.int32))
         number = np.dtype(self.number)
         for system in self.systems:
             for measure in self.measures:
@@ -78,12 +82,19 @@ def _measure_name(measure: Measure) -> str:
     return str(measure)
 
 
-def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -> bytes:
+def save(
+    tables: Mapping[str, Hits],
+    layout: Layout,
+    about: Mapping[str, Any],
+) -> bytes:
     """The file of some tables, the same for the same ones; `about`: a JSON object without
     `hits`."""
     groups = sorted({name for hits in tables.values() for name in hits.groups})
-    parts = [_rows(number, hits, groups, layout) for number, hits in enumerate(tables.values())]
-    header = {**about, _NAMES: {"tables": list(tables), "groups": groups}}
+    parts = []
+    for number, hits in enumerate(tables.values()):
+        parts.append(_rows(number, hits, groups, layout))
+    names = {"tables": list(tables), "groups": groups}
+    header = {**about, _NAMES: names}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
     rows = np.concatenate(parts, axis=1)
     fields = []
@@ -100,21 +111,29 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     return file.getvalue()
 
 
-def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarray:
+def _rows(
+    table: int,
+    hits: Hits,
+    groups: list[str],
+    layout: Layout,
+) -> np.ndarray:
     """The columns of a table, as of `Layout.columns`: (C, rows)."""
     alone = np.ones(len(hits.clusters), bool)
     parts = []
     for name, group in hits.groups.items():
         alone[group.places] = False
-        sums = np.concatenate([group.sums[system].sums for system in layout.systems])
+        sums = [group.sums[system].sums for system in layout.systems]
         clusters = hits.clusters[group.places]
-        parts.append(_cell_rows(table, groups.index(name), clusters, group.n, sums))
+        number = groups.index(name)
+        parts.append(_cell_rows(table, number, clusters, group.n, np.concatenate(sums)))
     clusters = hits.clusters[alone]
-    nothing = np.zeros((len(layout.columns) - len(_KEYS), len(clusters)))
+    columns = len(layout.columns) - len(_KEYS)
+    nothing = np.zeros((1 + columns, len(clusters)))
     first = groups.index(min(hits.groups)) if hits.groups else 0
-    parts.append(_cell_rows(table, first, clusters, np.zeros(len(clusters)), nothing))
+    parts.append(_cell_rows(table, first, clusters, nothing[0], nothing[1:]))
     rows = np.concatenate(parts, axis=1)
-    order = np.lexsort(rows[len(_PLACE) - 1 :: -1])
+    places = rows[: len(_PLACE)]
+    order = np.lexsort(places[::-1])
     return rows[:, order]
 
 
@@ -135,7 +154,10 @@ class HitsFile:
     names: dict[str, list[str]]
 
     @classmethod
-    def open(cls, data: bytes) -> HitsFile:
+    def open(
+        cls,
+        data: bytes,
+    ) -> HitsFile:
         """Raises EntryError for bytes that are no such file."""
         try:
             metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
@@ -148,38 +170,45 @@ class HitsFile:
         names = about.pop(_NAMES, None)
         return cls(data, about, names)
 
-    def tables(self, layout: Layout) -> dict[str, Hits]:
+    def tables(
+        self,
+        layout: Layout,
+    ) -> dict[str, Hits]:
         """The tables.
 
         Raises EntryError if they are not of this layout, out of order, or have more hits than
         things.
         """
         try:
-            names = self.names["tables"], self.names["groups"]
-            for texts in names:
+            tables, groups = self.names["tables"], self.names["groups"]
+            for texts in (tables, groups):
                 twice = len(set(texts)) < len(texts)
                 if not texts or twice or not all(map(is_name, texts)):
                     raise ValueError("names of tables or groups that are none, or twice")
-            if self.names.keys() != {"tables", "groups"} or names[1] != sorted(names[1]):
+            if self.names.keys() != {"tables", "groups"} or groups != sorted(groups):
                 raise ValueError("names of groups that are not in order")
             columns = _read_columns(self.data, layout.columns)
         except NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
-        steps = np.diff(columns[: len(_PLACE)].astype(np.int64), axis=1)
+        places = columns[: len(_PLACE)].astype(np.int64)
+        steps = np.diff(places, axis=1)
         rises = np.zeros(steps.shape[1], bool)
         for step in steps[::-1]:
             rises = (step > 0) | (step == 0) & rises
-        if not rises.all() or (columns[: len(_KEYS)] < 0).any():
+        negative = columns[: len(_KEYS)] < 0
+        if negative.any() or not rises.all():
             raise EntryError("rows are not in order by table, group and cluster, each once")
-        for numbers, texts in ((table, names[0]), (group, names[1])):
-            if not np.array_equal(np.unique(numbers), np.arange(len(texts))):
-                raise EntryError(f"rows are not of all of {', '.join(map(shown, texts[:3]))}, ...")
-        ends = np.searchsorted(table, np.arange(len(names[0]) + 1))
-        return {
-            name: _hits(columns[:, start:end], names[1], name, layout)
-            for name, start, end in zip(names[0], ends, ends[1:])
-        }
+        for numbers, texts in ((table, tables), (group, groups)):
+            every = np.arange(len(texts))
+            if not np.array_equal(np.unique(numbers), every):
+                first = ", ".join(map(shown, texts[:3]))
+                raise EntryError(f"rows are not of all of {first}, ...")
+        hits_of = {}
+        for number, name in enumerate(tables):
+            of_table = columns[:, table == number]
+            hits_of[name] = _hits(of_table, groups, name, layout)
+        return hits_of
 
 
 def _no_hits_file(reason: object) -> str:
@@ -187,7 +216,10 @@ def _no_hits_file(reason: object) -> str:
     return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export --format entry`"
 
 
-def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
+def _read_columns(
+    data: bytes,
+    columns: Mapping[str, np.dtype],
+) -> np.ndarray:
     """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
     parquet = pq.ParquetFile(io.BytesIO(data))
     metadata = parquet.metadata
@@ -196,7 +228,8 @@ def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
         raise ValueError("other metadata, or several row groups")
     if schema.names != list(columns) or len(schema) != len(columns):
         raise ValueError("other columns")
-    chunks = [metadata.row_group(0).column(number) for number in range(len(schema))]
+    row_group = metadata.row_group(0)
+    chunks = [row_group.column(number) for number in range(len(schema))]
     for number, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
         column = schema.column(number)
         plain = column.path == chunk.path_in_schema == name
@@ -211,35 +244,46 @@ def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     size = sum(chunk.total_compressed_size for chunk in chunks)
     if size > len(data):
         raise ValueError("columns that share bytes")
-    if not 0 < metadata.num_rows * len(chunks) <= _CELLS * len(data):
+    cells = metadata.num_rows * len(chunks)
+    if not 0 < cells <= _CELLS * len(data):
         raise ValueError(f"{metadata.num_rows:,} rows in {len(data):,} bytes")
     table = parquet.read(use_threads=False)
-    numbers = np.empty((len(chunks), metadata.num_rows), np.result_type(*columns.values()))
+    kind = np.result_type(*columns.values())
+    numbers = np.empty((len(chunks), metadata.num_rows), kind)
     for row, column in zip(numbers, table.columns):
         row[:] = column.to_numpy()
     return numbers
 
 
-def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> Hits:
-    _, group, cluster, n = columns[: len(_KEYS)].astype(np.int64)
+def _hits(
+    columns: np.ndarray,
+    names: list[str],
+    table: str,
+    layout: Layout,
+) -> Hits:
+    keys = columns[: len(_KEYS)]
+    _, group, cluster, n = keys.astype(np.int64)
     shape = len(layout.systems), len(layout.measures), -1
     sums = columns[len(_KEYS) :].reshape(shape)
     if layout.unit == PERCENT_UNIT:
-        wrong = ((sums < 0) | (sums > n)).any(axis=(1, 2))
+        outside = (sums < 0) | (sums > n)
+        wrong = outside.any(axis=(1, 2))
         if wrong.any():
             system = layout.systems[int(wrong.argmax())]
             raise EntryError(
                 f"{table}.{system} has more hits in a function than it has edges, or fewer than none"
             )
     of_nothing = sums[..., n == 0]
-    if not np.isfinite(sums).all() or of_nothing.any():
+    finite = np.isfinite(sums)
+    if of_nothing.any() or not finite.all():
         raise EntryError(f"{table} has numbers that are none, or of nothing")
     clusters, number_of = np.unique(cluster, return_inverse=True)
     groups = {}
     present = np.flatnonzero(n)
     numbers, starts = np.unique(group[present], return_index=True)
     for number, rows in zip(numbers.tolist(), np.split(present, starts[1:])):
-        columns_of = [Columns.of(part[:, rows]) for part in sums]
-        of_systems = dict(zip(layout.systems, columns_of))
+        of_systems = {}
+        for system, part in zip(layout.systems, sums):
+            of_systems[system] = Columns.of(part[:, rows])
         groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
     return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

@@ -89,23 +89,24 @@ class Estimate(NamedTuple):
     p: Any
     n: Any
 
-    def at(self, *index: Any) -> Estimate:
+    def at(
+        self,
+        *index: Any,
+    ) -> Estimate:
         """One of several, as plain numbers, or some of them."""
         shape = np.shape(self.value)
-        alike = (part if np.shape(part) == shape else np.broadcast_to(part, shape) for part in self)
-        parts = [np.asarray(part)[index] for part in alike]
-        return Estimate(*(part.item() if np.ndim(part) == 0 else part for part in parts))
-
-    def scaled(self, factor: float) -> Estimate:
-        """The same in another unit."""
-        return self._replace(
-            value=factor * self.value, low=factor * self.low, high=factor * self.high
-        )
+        parts = []
+        for part in self:
+            alike = np.broadcast_to(part, shape)
+            chosen = alike[index]
+            parts.append(chosen.item() if np.ndim(chosen) == 0 else chosen)
+        return Estimate(*parts)
 
     @property
     def significant(self) -> Any:
         """True where p is at most ALPHA."""
-        return np.nan_to_num(self.p, nan=1.0) <= ALPHA
+        known = np.nan_to_num(self.p, nan=1.0)
+        return known <= ALPHA
 
 
 # --------------------------------------------------------------------------------------------------- means and amounts
@@ -120,12 +121,16 @@ def degrees_of(share: np.ndarray) -> np.ndarray:
     shares are equal, and at least 1. A function that is one of few with a relation has a large
     share of the mean over relations, so the spread rests mostly on these.
     """
+    squares = _square_sum(share)
     fourth = (share**4).sum(axis=-1)
-    effective = (share**2).sum(axis=-1) ** 2 / np.where(fourth > 0, fourth, 1)
+    effective = _quotient(squares**2, fourth, fourth > 0)
     return np.maximum(1.0, effective - 1)
 
 
-def influence_of(sums: np.ndarray, part: np.ndarray) -> np.ndarray:
+def influence_of(
+    sums: np.ndarray,
+    part: np.ndarray,
+) -> np.ndarray:
     """What clusters add more than their `part` (f,) of a total, from what they add, `sums` (...,
     f): (..., f).
 
@@ -133,8 +138,10 @@ def influence_of(sums: np.ndarray, part: np.ndarray) -> np.ndarray:
     which is its part; divided by the root of 1 - part, residuals have the right variance (Bell and
     McCaffrey 2002).
     """
-    residuals = sums - sums.sum(axis=-1, keepdims=True) * part
-    return residuals / np.sqrt(np.where(part < 1, 1 - part, 1))
+    total = sums.sum(axis=-1, keepdims=True)
+    residuals = sums - total * part
+    others = np.where(part < 1, 1 - part, 1)
+    return residuals / np.sqrt(others)
 
 
 def interval(
@@ -144,63 +151,114 @@ def interval(
     clusters."""
     error, skewness = _spread(influence)
     quantile = stdtrit(degrees, 0.975)
-    below, above = (error * _inverted(t, skewness) for t in (quantile, -quantile))
-    return np.minimum(value - below, value), np.maximum(value - above, value)
+    below = error * _inverted(quantile, skewness)
+    above = error * _inverted(-quantile, skewness)
+    low = np.minimum(value - below, value)
+    high = np.maximum(value - above, value)
+    return low, high
 
 
-def influence_p(value: np.ndarray, influence: np.ndarray, degrees: Any) -> np.ndarray:
+def influence_p(
+    value: np.ndarray,
+    influence: np.ndarray,
+    degrees: Any,
+) -> np.ndarray:
     """Two-sided p (...) that `value` (...) is 0, at most ALPHA where its `interval` is on one side
     of 0."""
     error, skewness = _spread(influence)
     t = _over(value, error)
-    return np.where(
-        np.abs(value) > _NOTHING, 2 * stdtr(degrees, -np.abs(_transformed(t, skewness))), 1
-    )
+    p = _two_sided(_transformed(t, skewness), degrees)
+    return np.where(np.abs(value) > _NOTHING, p, 1)
 
 
 def hall_p(differences: np.ndarray) -> np.ndarray:
     """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0, from those that
     are not 0; 1 for fewer than three of them."""
-    rounding = _ROUNDING * np.abs(differences).max(axis=-1, initial=0)
-    counted = np.abs(differences) > rounding[..., None]
+    distance = np.abs(differences)
+    rounding = _ROUNDING * distance.max(axis=-1, initial=0)
+    counted = distance > rounding[..., None]
     known = counted.sum(axis=-1)
     size = np.maximum(known, 3)
     mean = np.where(counted, differences, 0).sum(axis=-1) / size
     residuals = np.where(counted, differences - mean[..., None], 0)
-    error = np.sqrt((residuals**2).sum(axis=-1) / (size - 1) / size)
+    squares = _square_sum(residuals)
+    error = np.sqrt(squares / (size - 1) / size)
     error = np.where(error > rounding, error, 0)
-    cubes = _over((residuals**3).sum(axis=-1), error**3) * (error > 0)
-    t = _transformed(_over(mean, error), cubes / (size * (size - 1) * (size - 2)))
-    return np.where((np.abs(mean) > _NOTHING) & (known > 2), 2 * stdtr(size - 1, -np.abs(t)), 1)
+    third = (residuals**3).sum(axis=-1)
+    cubes = _quotient(third, error**3, error > 0)
+    others = (size - 1) * (size - 2)
+    skewness = cubes / (size * others)
+    t = _transformed(_over(mean, error), skewness)
+    tested = (np.abs(mean) > _NOTHING) & (known > 2)
+    return np.where(tested, _two_sided(t, size - 1), 1)
+
+
+def _two_sided(
+    t: np.ndarray,
+    degrees: Any,
+) -> np.ndarray:
+    """p (...) of Student's t."""
+    return 2 * stdtr(degrees, -np.abs(t))
 
 
 def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The standard error (...) of a mean, and the skewness (...) of its sampling distribution."""
     clusters = influence.shape[-1]
-    squares = (influence**2).sum(axis=-1)
-    error = np.sqrt(squares)
+    squares = _square_sum(influence)
+    third = (influence**3).sum(axis=-1)
     varies = squares > 1e-24
-    cubes = (influence**3).sum(axis=-1) / np.where(varies, squares, 1) ** 1.5
-    unbiased = np.sqrt(clusters * (clusters - 1)) / max(clusters - 2, 1)
-    return np.where(varies, error, 0.0), np.where(varies, cubes * unbiased, 0.0)
+    error = np.where(varies, np.sqrt(squares), 0.0)
+    cubes = _quotient(third, squares**1.5, varies)
+    unbiased = np.sqrt(clusters * (clusters - 1))
+    unbiased /= max(clusters - 2, 1)
+    return error, cubes * unbiased
 
 
-def _over(value: np.ndarray, error: np.ndarray) -> np.ndarray:
+def _over(
+    value: np.ndarray,
+    error: np.ndarray,
+) -> np.ndarray:
     """Student's t (...), very large where nothing varies."""
-    varies = error > 0
-    return np.where(varies, value / np.where(varies, error, 1), np.sign(value) * 1e9)
+    return _quotient(value, error, error > 0, np.sign(value) * 1e9)
 
 
-def _transformed(t: np.ndarray, skewness: np.ndarray) -> np.ndarray:
+def _quotient(
+    value: np.ndarray,
+    divisor: np.ndarray,
+    known: np.ndarray,
+    otherwise: Any = 0.0,
+) -> np.ndarray:
+    """`value` over `divisor` (...) where this is `known`, and elsewhere `otherwise`."""
+    quotient = np.empty(np.shape(value))
+    quotient[...] = otherwise
+    return np.divide(value, divisor, out=quotient, where=known)
+
+
+def _square_sum(values: np.ndarray) -> np.ndarray:
+    """The sum of the squares of values (..., F): (...)."""
+    return (values**2).sum(axis=-1)
+
+
+def _transformed(
+    t: np.ndarray,
+    skewness: np.ndarray,
+) -> np.ndarray:
     """Hall's transformation (...) of Student's t."""
-    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    squared = skewness * t**2 / 3
+    cubed = skewness**2 * t**3 / 27
+    return t + squared + cubed + skewness / 6
 
 
-def _inverted(t: float, skewness: np.ndarray) -> np.ndarray:
+def _inverted(
+    t: float,
+    skewness: np.ndarray,
+) -> np.ndarray:
     """The Student's t (...) that Hall's transformation takes to `t`."""
     skewed = np.abs(skewness) > 1e-9
     of_skewed = np.where(skewed, skewness, 1.0)
-    return np.where(skewed, (np.cbrt(1 + of_skewed * (t - of_skewed / 6)) - 1) * 3 / of_skewed, t)
+    cube = 1 + of_skewed * (t - of_skewed / 6)
+    inverted = (np.cbrt(cube) - 1) * 3 / of_skewed
+    return np.where(skewed, inverted, t)
 
 
 def mean_estimate(
@@ -223,14 +281,17 @@ def mean_estimate(
     varying = influence[..., there]
     varies = share[there]
     if differences is not None:
-        most = np.abs(differences).max(axis=-1, keepdims=True, initial=0)
-        varies = np.where(np.abs(differences[..., there]) > _ROUNDING * most, varies, 0)
+        distance = np.abs(differences)
+        most = distance.max(axis=-1, keepdims=True, initial=0)
+        differs = distance[..., there] > _ROUNDING * most
+        varies = np.where(differs, varies, 0)
     degrees = degrees_of(varies)
     if clusters > 2:
         low, high = interval(value, varying, degrees)
     if differences is not None:
-        least = 2.0 ** (1 - np.count_nonzero(varies, axis=-1))
-        p = np.maximum(influence_p(value, varying, degrees), np.clip(least, SMALLEST_P, 1))
+        differing = np.count_nonzero(varies, axis=-1)
+        least = np.clip(2.0 ** (1 - differing), SMALLEST_P, 1)
+        p = np.maximum(influence_p(value, varying, degrees), least)
         low, high = agreeing(value, low, high, p)
     return Estimate(value, low, high, p, clusters)
 
@@ -241,24 +302,25 @@ def agreeing(
     """The bounds of a difference, extended to 0 where a test does not separate it from 0, else
     short of 0."""
     equal = p > ALPHA
+    low = np.where(equal, np.minimum(low, 0), low)
+    high = np.where(equal, np.maximum(high, 0), high)
     separated = p <= ALPHA
     short = np.abs(value) * _ROUNDING
-    low = np.where(
-        equal, np.minimum(low, 0), np.where(separated & (value > 0), np.maximum(low, short), low)
-    )
-    high = np.where(
-        equal,
-        np.maximum(high, 0),
-        np.where(separated & (value < 0), np.minimum(high, -short), high),
-    )
+    above = separated & (value > 0)
+    below = separated & (value < 0)
+    low = np.where(above, np.maximum(low, short), low)
+    high = np.where(below, np.minimum(high, -short), high)
     return low, high
 
 
 def paired_p(differences: np.ndarray) -> np.ndarray:
     """Two-sided p (...) that the mean of `differences` (..., F) over clusters is 0."""
-    share = np.full(differences.shape[-1], 1 / differences.shape[-1])
+    clusters = differences.shape[-1]
+    share = np.full(clusters, 1 / clusters)
     added = differences * share
-    return mean_estimate(added.sum(axis=-1), influence_of(added, share), share, added).p
+    mean = added.sum(axis=-1)
+    influence = influence_of(added, share)
+    return mean_estimate(mean, influence, share, added).p
 
 
 # ------------------------------------------------------------------------------------------------ hits of single groups
@@ -280,19 +342,25 @@ def wilson(
     freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
     total = float(n.sum())  # whose square may not fit an integer
-    clusters = len(n)
-    share = hits.sum(axis=1) / total
-    residuals = hits - share[:, None] * n
-    variance = (residuals**2).sum(axis=1) / total**2 * clusters / max(clusters - 1, 1)
-    varies = variance > 1e-15  # smaller values are rounding errors
-    effective = np.divide(
-        share * (1 - share), variance, out=np.full(len(share), float(clusters)), where=varies
-    )
     most = total if worth is None else worth
+    clusters = len(n)
+    others = max(clusters - 1, 1)
+    share = hits.sum(axis=1) / total
+    spread = share * (1 - share)
+    residuals = hits - share[:, None] * n
+    squares = _square_sum(residuals)
+    variance = squares / total**2
+    variance = variance * clusters / others
+    varies = variance > 1e-15  # smaller values are rounding errors
+    effective = _quotient(spread, variance, varies, clusters)
     size = np.minimum(effective, most)
-    z = np.where(effective < most, stdtrit(max(clusters - 1, 1), 0.975), ndtri(0.975))
-    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
-    away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
+    z = np.where(effective < most, stdtrit(others, 0.975), ndtri(0.975))
+    scale = 1 + z**2 / size
+    shift = z**2 / (2 * size)
+    middle = (share + shift) / scale
+    half = z / (2 * size)
+    error = np.sqrt(spread / size + half**2)
+    away = z * error / scale
     # at 0 and 1 rounding must not push a bound past the share, or off the scale
     low = np.clip(middle - away, 0, share)
     high = np.clip(middle + away, share, 1)
@@ -310,25 +378,35 @@ def wilson_difference(
     """
     (share, low, high), residuals = wilson(first, n, worth)
     (other_share, other_low, other_high), other_residuals = wilson(second, n, worth)
-    spread = np.sqrt((residuals**2).sum(axis=1) * (other_residuals**2).sum(axis=1))
+    squares = _square_sum(residuals)
+    other_squares = _square_sum(other_residuals)
+    spread = np.sqrt(squares * other_squares)
     product = (residuals * other_residuals).sum(axis=1)
-    correlation = np.divide(product, spread, out=np.zeros(len(spread)), where=spread > 1e-12)
+    correlation = _quotient(product, spread, spread > 1e-12)
 
-    def away(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.maximum(own**2 - 2 * correlation * own * other + other**2, 0))
+    def away(
+        own: np.ndarray,
+        other: np.ndarray,
+    ) -> np.ndarray:
+        common = 2 * correlation * own * other
+        squared = own**2 - common + other**2
+        return np.sqrt(np.maximum(squared, 0))
 
     below = away(share - low, other_high - other_share)
     above = away(high - share, other_share - other_low)
     difference = share - other_share
-    return np.stack(
-        [difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)]
-    )
+    lowest = np.maximum(difference - below, -1)
+    highest = np.minimum(difference + above, 1)
+    return np.stack([difference, lowest, highest])
 
 
 # -------------------------------------------------------------------------------------------------------- random signs
 
 
-def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> list[np.ndarray]:
+def sign_p(
+    parts: Sequence[tuple[np.ndarray, np.ndarray]],
+    clusters: int,
+) -> list[np.ndarray]:
     """Two-sided mid-p (columns,) of each part by random exchanges, the same for all parts.
 
     Each part: which of so many clusters it is of, (f,), and differences (columns, f). Sums of whole
@@ -337,57 +415,76 @@ def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> lis
     placed = []
     for places, columns in parts:
         used = columns.any(axis=0)  # what is 0 has no sign
-        kind = np.float32 if np.issubdtype(columns.dtype, np.integer) else np.float64
-        placed.append((places[used], np.ascontiguousarray(columns[:, used], kind)))
+        whole = np.issubdtype(columns.dtype, np.integer)
+        kind = np.float32 if whole else np.float64
+        signed = np.ascontiguousarray(columns[:, used], kind)
+        placed.append((places[used], signed))
     farther = [np.zeros(len(columns)) for _, columns in placed]
     for bits, number in _exchanges_in_parts(clusters):
         for count, (places, columns) in zip(farther, placed):
-            keeps = np.unpackbits(bits[places], axis=1, count=number).astype(columns.dtype)
+            keeps = np.unpackbits(bits[places], axis=1, count=number)
+            kept = columns @ keeps.astype(columns.dtype)
             total = columns.sum(axis=1, keepdims=True)
-            count += _as_extreme(2 * (columns @ keeps) - total, total[:, 0])
+            count += _as_extreme(2 * kept - total, total[:, 0])
     return [(1 + count) / (1 + PERMUTATIONS) for count in farther]
 
 
-def _as_extreme(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:
+def _as_extreme(
+    sums: np.ndarray,
+    observed: np.ndarray,
+) -> np.ndarray:
     """The number of `sums` (columns, B) farther from 0 than `observed` (columns,); sums equally far
     count half."""
-    sums = np.abs(sums)
+    distance = np.abs(sums)
     observed = np.abs(observed)[:, None]
-    least, most = ((observed + close).astype(sums.dtype) for close in (-_ROUNDING, _ROUNDING))
-    return ((sums >= least).sum(axis=-1) + (sums > most).sum(axis=-1)) / 2
+    least = (observed - _ROUNDING).astype(sums.dtype)
+    most = (observed + _ROUNDING).astype(sums.dtype)
+    as_far = (distance >= least).sum(axis=-1)
+    farther = (distance > most).sum(axis=-1)
+    return (as_far + farther) / 2
 
 
 def _exchanges_in_parts(clusters: int) -> Iterator[tuple[np.ndarray, int]]:
     """The exchanges, some at a time, as bits (F, exchanges / 8), and how many they are."""
     exchanges = _exchanges(clusters, PERMUTATIONS)
-    at_once = max(_AT_ONCE, _SIGNS_AT_ONCE // max(clusters, 1) // 8 * 8)
+    fitting = _SIGNS_AT_ONCE // max(clusters, 1)
+    at_once = max(_AT_ONCE, fitting // 8 * 8)
     for start in range(0, PERMUTATIONS, at_once):
-        bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + at_once) // 8])
-        yield bits, min(at_once, PERMUTATIONS - start)
+        end = start + at_once
+        bits = exchanges[:, start // 8 : end // 8]
+        yield np.ascontiguousarray(bits), min(at_once, PERMUTATIONS - start)
 
 
 @lru_cache(maxsize=4)
-def _exchanges(clusters: int, permutations: int) -> np.ndarray:
+def _exchanges(
+    clusters: int,
+    permutations: int,
+) -> np.ndarray:
     """Which clusters keep their sign in each exchange, as bits: uint8 (F, exchanges / 8)."""
     rng = np.random.default_rng(_SEED)
     parts = []
     for start in range(0, permutations, _AT_ONCE):
-        keeps = rng.integers(0, 2, (min(_AT_ONCE, permutations - start), clusters))
-        parts.append(np.packbits(keeps.T.astype(bool), axis=1))
+        number = min(_AT_ONCE, permutations - start)
+        keeps = rng.integers(0, 2, (number, clusters))
+        bits = np.packbits(keeps.T.astype(bool), axis=1)
+        parts.append(bits)
     return np.hstack(parts)
 
 
 # ------------------------------------------------------------------------------------------------------- several tests
 
 
-def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:
+def corrected(
+    estimates: Sequence[Estimate],
+    times: int = 1,
+) -> list[Estimate]:
     """The same with p corrected (`holm`): all tests along the last axis of all `estimates` are one
     family, of which there are `times` (Bonferroni)."""
-    p = np.minimum(1, times * holm(np.concatenate([estimate.p for estimate in estimates], axis=-1)))
-    ends = np.cumsum([np.shape(estimate.p)[-1] for estimate in estimates])[:-1]
-    return [
-        estimate._replace(p=part) for estimate, part in zip(estimates, np.split(p, ends, axis=-1))
-    ]
+    every = np.concatenate([estimate.p for estimate in estimates], axis=-1)
+    p = np.minimum(1, times * holm(every))
+    sizes = [np.shape(estimate.p)[-1] for estimate in estimates]
+    parts = np.split(p, np.cumsum(sizes)[:-1], axis=-1)
+    return [estimate._replace(p=part) for estimate, part in zip(estimates, parts)]
 
 
 def family(estimates: Sequence[Estimate]) -> list[Estimate]:
@@ -395,8 +492,9 @@ def family(estimates: Sequence[Estimate]) -> list[Estimate]:
     family."""
     if not estimates:
         return []
-    p = holm(np.stack([estimate.p for estimate in estimates], axis=-1))
-    return [estimate._replace(p=p[..., number]) for number, estimate in enumerate(estimates)]
+    every = np.stack([estimate.p for estimate in estimates], axis=-1)
+    corrected_p = np.moveaxis(holm(every), -1, 0)
+    return [estimate._replace(p=p) for estimate, p in zip(estimates, corrected_p)]
 
 
 def rejected(p: np.ndarray) -> np.ndarray:
@@ -404,14 +502,18 @@ def rejected(p: np.ndarray) -> np.ndarray:
     return np.asarray(holm(p) <= ALPHA)
 
 
-def detectable(differences: np.ndarray, tests: int) -> float:
+def detectable(
+    differences: np.ndarray,
+    tests: int,
+) -> float:
     """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability
     POWER; NaN for fewer than FEW_CLUSTERS clusters."""
     clusters = len(differences)
     if clusters < FEW_CLUSTERS:
         return np.nan
-    away = stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER)).sum()
-    return float(away * differences.std(ddof=1) / np.sqrt(clusters))
+    quantiles = stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER))
+    away = quantiles.sum() * differences.std(ddof=1)
+    return float(away / np.sqrt(clusters))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -424,8 +526,10 @@ def holm(p: np.ndarray) -> np.ndarray:
         return np.apply_along_axis(holm, -1, p)
     tests = np.flatnonzero(~np.isnan(p))
     order = tests[np.argsort(p[tests], kind="stable")]
+    times = np.arange(len(order), 0, -1)
+    rising = np.maximum.accumulate(p[order] * times)
     corrected = p.astype(float)
-    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
+    corrected[order] = np.minimum(rising, 1)
     return corrected
 
 
@@ -448,14 +552,16 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     first, second = np.triu_indices(number, 1)
     gained = score[first] - score[second]
     products = shares @ shares.T
-    squares = products.diagonal()[first] + products.diagonal()[second] - 2 * products[first, second]
+    own = products.diagonal()
+    squares = own[first] + own[second] - 2 * products[first, second]
     # the lower bound, which rounding may violate
     squares = np.maximum(squares, gained**2 / clusters)
-    differs = np.abs(gained) > 1e-4
-    z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=differs)
-    separate = rejected(np.minimum(1, 2 * _BENTKUS * ndtr(-z)))
-    ahead = np.where(gained > 0, first, second)[separate]
-    behind = np.where(gained > 0, second, first)[separate]
-    best = 1 + np.bincount(behind, minlength=number)
-    worst = number - np.bincount(ahead, minlength=number)
+    distance = np.abs(gained)
+    z = _quotient(distance, np.sqrt(squares), distance > 1e-4)
+    p = 2 * _BENTKUS * ndtr(-z)
+    separate = rejected(np.minimum(1, p))
+    ahead = np.where(gained > 0, first, second)
+    behind = np.where(gained > 0, second, first)
+    best = 1 + np.bincount(behind[separate], minlength=number)
+    worst = number - np.bincount(ahead[separate], minlength=number)
     return list(zip(best.tolist(), worst.tolist()))

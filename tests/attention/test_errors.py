@@ -363,11 +363,8 @@ def test_java_blocks():
 # A whole result -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[("python", HEAD_TO_DEPENDENT), ("java", DEPENDENT_TO_HEAD)])
-def result(request, tiny_model, dataset_folder, tmp_path_factory):
+def analysed(config, direction, tiny_model, dataset_folder, folder):
     """A probed result, and its analysis."""
-    config, direction = request.param
-    folder = tmp_path_factory.mktemp("results")
     probed = probe(
         tiny_model, dataset_folder, config, limit=SOME, direction=direction, output=folder
     )
@@ -375,10 +372,25 @@ def result(request, tiny_model, dataset_folder, tmp_path_factory):
     return path, probed, analyse(path, model=tiny_model, data=dataset_folder)
 
 
+@pytest.fixture(scope="module")
+def result(tiny_model, dataset_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    return analysed("python", HEAD_TO_DEPENDENT, tiny_model, dataset_folder, folder)
+
+
+@pytest.fixture(scope="module", params=[HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD])
+def either(request, result, tiny_model, dataset_folder, tmp_path_factory):
+    """Of a direction each."""
+    if request.param == HEAD_TO_DEPENDENT:
+        return result
+    folder = tmp_path_factory.mktemp("others")
+    return analysed("java", request.param, tiny_model, dataset_folder, folder)
+
+
 @pytest.mark.slow
-def test_classes_sum_to_the_errors_of_the_ledger(result):
+def test_classes_sum_to_the_errors_of_the_ledger(either):
     """Edges and hits are counted here from the ledger's ranks, at the heads that the result names."""
-    _, probed, analysis = result
+    _, probed, analysis = either
     ledger = probed.ledger
     assert list(analysis.rules) == list(RULES)
     errors = 0
@@ -408,9 +420,9 @@ def test_classes_sum_to_the_errors_of_the_ledger(result):
     assert errors > 500
 
 
-def test_examples_are_edges_of_their_function(result, dataset_folder):
+def test_examples_are_edges_of_their_function(either, dataset_folder):
     """Every example's places hold the tokens of an edge of its relation, and of one other token."""
-    _, probed, analysis = result
+    _, probed, analysis = either
     rows = datasets.load_dataset(str(dataset_folder), probed.settings.config, split="test")
     by_id = {row["id"]: row for row in rows.select(range(SOME))}
     seen = 0
@@ -568,4 +580,4 @@ def test_command(result, tiny_model, dataset_folder):
     ],
 )
 def test_kinds_of_tokens_in_every_language(kind, texts):
-    assert {text: _token_kind(text, ["while"]) for text in texts} == dict.fromkeys(texts, kind)
+    assert {text: _token_kind(text, ("while",)) for text in texts} == dict.fromkeys(texts, kind)

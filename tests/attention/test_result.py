@@ -13,7 +13,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import codesyntax_metric
 import probing
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
@@ -126,13 +125,6 @@ def test_equal_is_what_has_the_same_ranks_and_settings(
     assert result.ledger != "a ledger"
     with pytest.raises(LedgerError, match="none.json: no such file"):
         probing.load(tmp_path / "none.json")
-
-
-@pytest.mark.slow
-def test_the_metric_takes_one_k():
-    metric = codesyntax_metric.load()
-    metric.add(prediction=[[[[0.0, 1.0], [1.0, 0.0]]]], reference=[("If:if->test", 0, 1, 1)])
-    assert metric.compute(k=1)["scores"] == {"1": 100.0}
 
 
 @pytest.mark.slow

@@ -38,7 +38,6 @@ from probing.instruments.silencing.result import SilencingResult
 from probing.models.load import load
 from probing.models.loaded import TEXTS
 from probing.models.location import TINY, embedded_folder
-from probing.models.selfcheck import recall
 from probing.publish import board as boards
 from probing.report.board import document
 from probing.report.folder import markdown
@@ -117,7 +116,6 @@ def _source(name: str) -> Callable[[Path], object]:
 def _cache(place: Path) -> object:
     names = sorted(path.stem.split("-")[0] for path in (place / "cache").glob("*.parquet"))
     found = [Slot(place / "cache", name, "").load(lambda path: path.read_bytes()) for name in names]
-    found += [recall(path) for path in sorted((place / "cache").glob("*.self-check.json"))]
     if None in found:
         raise LeftOut("not all are used")
     return found

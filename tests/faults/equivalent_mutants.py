@@ -42,9 +42,27 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/instruments/silencing/ablate.py": {
         (
-            "if validation is None or test is None",
-            "if validation is None and test is None",
+            "if validation is not None and test is not None:",
+            "if validation is not None or test is not None:",
         ): "both are None, in all processes but the main one, or none of them",
+    },
+    "probing/stats/hits.py": {
+        (
+            "wide = np.result_type(values.dtype, np.int32)",
+            "wide = np.result_type(np.int32, values.dtype)",
+        ): "the type that holds both is the same in either order",
+    },
+    "probing/stats/hits_file.py": {
+        (
+            "negative = columns[: len(_KEYS)] < 0",
+            "negative = columns[1: len(_KEYS)] < 0",
+        ): "a table that there is none of is refused next",
+    },
+    "probing/stats/intervals.py": {
+        (
+            "error = np.where(error > rounding, error, 0)",
+            "error = np.where(error > 10 * (rounding), error, 0)",
+        ): "an error so small gives the smallest p either way",
     },
     "probing/runs/batches.py": {
         (
@@ -58,8 +76,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/instruments/attention/align.py": {
         (
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))",
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, position + 1)))",
+            "last = np.maximum.accumulate(np.where(space, 0, position + 1))",
+            "last = np.maximum.accumulate(np.where(space, -1, position + 1))",
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/instruments/attention/ledger.py": {

@@ -29,8 +29,8 @@ import json, os, sys
 given = json.load(sys.stdin)
 os.umask(given["umask"])
 from probing.cli import main
-from probing.instruments.silencing import ablate
-ablate.beats_guess = lambda ledger, *_: {*ledger.relations}  # of heads so few and small a split, none would be silenced
+from probing.instruments.silencing import choose
+choose.beats_guess = lambda ledger, *_: {*ledger.relations}  # of heads so few and small a split, none would be silenced
 for arguments in given["commands"]:
     main(arguments, standalone_mode=False)
 """

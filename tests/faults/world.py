@@ -35,8 +35,8 @@ from probing.cli import main
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
 from probing.instruments.masking.mask import Masking
-from probing.instruments.silencing import ablate as heads_of
-from probing.instruments.silencing.silence import Silencing
+from probing.instruments.silencing import choose as heads_of
+from probing.instruments.silencing.ablate import Ablation
 
 Tree = dict[str, bytes]
 """Path -> content, of all files of a folder."""
@@ -154,7 +154,7 @@ def world() -> Iterator[World]:
     ):
         hub.connect(patch, Path(folder, "hub"))
         patch.setenv("HF_TOKEN", "hf_anything")
-        for experiment, functions in ((Probing, 4), (Masking, 2), (Silencing, 1)):
+        for experiment, functions in ((Probing, 4), (Masking, 2), (Ablation, 1)):
             patch.setattr(experiment, "PART", functions)
         patch.setattr(heads_of, "beats_guess", any_head)
         _import_everything(Path(folder))

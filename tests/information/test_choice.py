@@ -53,7 +53,7 @@ def dense(one: Choices) -> list[np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RELATIONS)
+@pytest.mark.parametrize("name", RELATIONS[:2])
 def test_the_fit_is_that_of_a_plain_loop(choices, name):
     one, penalty = choices[name].prefix(*SETS["positions"]), 0.5
     centre = np.random.default_rng(3).normal(size=one.features) / 5

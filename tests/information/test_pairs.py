@@ -64,7 +64,7 @@ def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
         places, tokens = rng.integers(len(function.heads), size=30), rng.integers(count, size=30)
         asked[function.index] = np.stack([places, tokens], axis=1)
     heard: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    make = partial(GatheredPairs, asked=asked, heard=heard)
+    make = partial(GatheredPairs, asked=asked, answers=heard)
     listen(probing.encoder, functions, tqdm(disable=True), make)
     for function in functions:
         words, (place, token), (kept, found) = (
@@ -101,7 +101,7 @@ def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
     }
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     make = partial(
-        ScoredPairs, asked=asked, heard=found, scorers=Scorers(transform, weights, picked)
+        ScoredPairs, asked=asked, answers=found, scorers=Scorers(transform, weights, picked)
     )
     listen(encoder, functions, tqdm(disable=True), make)
     formula = {"root": np.sqrt, "weight": np.array, "log": lambda w: np.log1p(1000 * w) / 7}[

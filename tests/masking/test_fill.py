@@ -75,8 +75,8 @@ def copies(shared, masked) -> list[tuple[dict, dict]]:
 
 @pytest.mark.slow
 def test_predictions_of_the_reference(masked, copies):
-    """Of every third copy, in batches, and of every tenth of these alone."""
-    copies = copies[::3]
+    """Of every tenth copy, in batches, and of every tenth of these alone."""
+    copies = copies[::10]
     ids = {
         function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"])
         for function, _ in copies
@@ -94,14 +94,14 @@ def test_predictions_of_the_reference(masked, copies):
                     == copy["predicted_ids"]
                 )
             certain += 1
-    assert len(copies) == 339 and certain > 330
+    assert len(copies) == 102 and certain > 98
 
 
 @pytest.mark.slow
 def test_texts_of_the_reference(masked, copies):
     """As published; and by the protocol `current`, which differs only in keeping special tokens that the source spells."""
     tokenizer, restorer, same = masked.tokenizer, Restorer(masked.tokenizer), 0
-    for function, copy in copies:
+    for function, copy in copies[::3]:
         code, positions, predicted = (
             function["code"],
             np.array(copy["positions"]),
@@ -121,7 +121,7 @@ def test_texts_of_the_reference(masked, copies):
         if not specials & {*tokenizer.all_special_ids}:
             assert restorer.text(current, positions, predicted) == copy["text"]
             same += 1
-    assert same > 600
+    assert same > 200
 
 
 # --- the model's own logits ---
@@ -161,9 +161,18 @@ FAMILIES = {
     "xlm-roberta": {},
 }  # fmt: skip
 
+_KINDS = ("albert", "deberta", "modernbert", "roberta", "xlm")
+"""One of each kind of output layer, and of attention."""
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=[] if family in _KINDS else [pytest.mark.long])
+        for family in FAMILIES
+    ],
+)
 def test_what_is_computed_at_masks_alone_is_what_the_model_computes(family):
     """Predictions, hits and log-probabilities of copies in batches, against the logits of each copy alone."""
     model = model_of(family, **FAMILIES[family])

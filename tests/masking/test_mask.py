@@ -11,7 +11,6 @@ import pytest
 import torch
 from support.commands import run
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
-from support.processes import together
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
@@ -206,8 +205,6 @@ def test_counts_add_up(result):
     assert sum(scores.functions for scores in result.node_types.values()) == pairs
     for name in ("hits_1", "hits_5", "hits_10"):
         assert (rows[name] <= rows["masked"]).all()
-    table = result.to_pandas()
-    assert table["functions"].sum() == 2 * pairs
     assert f"copies:{len(rows)}" in result.signature and "|partial:8" in result.signature
 
 
@@ -228,16 +225,13 @@ def test_means_are_over_functions(result):
         assert scores.t0.jaccard == pytest.approx(
             sum(sum(x) / len(x) for x in t0.values()) / len(t0), abs=1e-12
         )
-        arms = result.arms()[name]
-        assert arms.t1.tolist() == t1 and arms.functions.tolist() == list(t0)
 
 
 # --- the same result ---
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 100_000])
-def test_batches_change_nothing(model, dataset_folder, whole, tmp_path, batch_tokens):
-    mask(model, dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
+def test_batches_change_nothing(model, dataset_folder, whole, tmp_path):
+    mask(model, dataset_folder, **RUN, batch_tokens=1, output=tmp_path)
     assert files(tmp_path) == whole
 
 
@@ -247,13 +241,8 @@ def command(model, dataset_folder, output):
     return f"mask {model} {types} --data {dataset_folder} {options} --output {output}".split()
 
 
-def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_path):
-    together(command(model, dataset_folder, tmp_path))
-    assert files(tmp_path) == whole
-
-
 def test_the_cache_answers_for_the_same_parser_and_control_alone(
-    model, dataset_folder, result, tmp_path, monkeypatch
+    model, dataset_folder, tmp_path, monkeypatch
 ):
     """Another version of a grammar finds other trees; the second copy of a folder is another place for one result."""
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
@@ -264,16 +253,16 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(
         "run",
         lambda self, part, bar: masked.append(len(part)) or real(self, part, bar),
     )
-    assert mask(model, dataset_folder, **RUN).ledger == result.ledger
+    few = RUN | {"limit": 2}
+    first = mask(model, dataset_folder, **few).ledger
+    assert mask(model, dataset_folder, **few, output=tmp_path / "other").ledger == first
+    assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == first
     runs = len(masked)
-    assert mask(model, dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
-    assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
-    assert len(masked) == runs > 0
-    spans = mask(model, dataset_folder, **RUN, control="spans")
+    spans = mask(model, dataset_folder, **few, control="spans")
     assert (len(masked), spans.settings.control) == (2 * runs, "spans")
     monkeypatch.setattr(job, "parser_version", lambda language: "another")
-    assert mask(model, dataset_folder, **RUN).run.parser == "another"
-    assert len(masked) == 3 * runs
+    assert mask(model, dataset_folder, **few).run.parser == "another"
+    assert len(masked) == 3 * runs > 0
 
 
 def test_spans_as_controls(model, dataset_folder, result):

@@ -520,8 +520,19 @@ _PROJECTED = {
 """Where values come from, alone or as the last third, and where they go."""
 
 
+def in_lanes(models, quick):
+    """The families of these models; those that are not `quick` in the lane of long tests."""
+    return [
+        pytest.param(family, marks=[] if family.model in quick else [pytest.mark.long])
+        for family in FAMILIES
+        if family.model in models
+    ]
+
+
 @pytest.mark.parametrize(
-    "family", [f for f in FAMILIES if f.model in _PROJECTED], ids=lambda family: family.model
+    "family",
+    in_lanes(_PROJECTED, ("bert", "modernbert", "t5", "gpt2", "gpt_neox", "gemma2")),
+    ids=lambda family: family.model,
 )
 def test_norms_of_what_attention_weighs(family, tokenizer):
     """α times the norm of what a sub-token adds by a head, put through the projection one by one; their sums are what
@@ -656,7 +667,7 @@ _LOCAL = "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text co
 
 @pytest.mark.parametrize(
     "family",
-    [family for family in FAMILIES if family.model in _LOCAL],
+    in_lanes(_LOCAL, ("modernbert", "gemma2", "gpt_oss", "gpt_neo")),
     ids=lambda family: family.model,
 )
 def test_sliding_window(family, tokenizer):
@@ -696,7 +707,10 @@ _BY_LENGTH = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float32", *(pytest.param(half, marks=pytest.mark.long) for half in ("bfloat16", "float16"))],
+)
 @pytest.mark.parametrize("name", _BY_LENGTH)
 def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenizer):
     """longrope beyond its original length (100), block-sparse attention beyond (5 + 2 * 1) * 16 sub-tokens: refused if

@@ -122,9 +122,15 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", ["probe", "show", "baseline", "stats", "errors", "verify", "report"]
+    ("command", "file"),
+    [
+        *(
+            (command, "python/test.parquet")
+            for command in ("probe", "show", "baseline", "stats", "errors", "verify", "report")
+        ),
+        ("probe", "README.md"),
+    ],
 )
-@pytest.mark.parametrize("file", ["python/test.parquet", "README.md"])
 def test_a_dataset_that_was_edited_in_place_is_refused(
     command, file, tiny_model, results, tmp_path
 ):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from functools import partial
 from pathlib import Path
 
@@ -255,19 +253,9 @@ RUN = {
 
 
 @pytest.mark.slow
-def test_a_decoder_has_fewer_controls_and_says_how_long_it_takes(
-    folder, dataset_folder, monkeypatch, caplog
-):
-    """A clock that goes on by an hour each time it is asked: two of its times are an hour apart."""
-    hours = itertools.count(0, 3600)
-    monkeypatch.setattr("probing.instruments.masking.mask.time.perf_counter", lambda: next(hours))
+def test_a_decoder_has_fewer_controls(folder, dataset_folder):
     result = mask(folder, dataset_folder, **RUN | {"draws": None})
     assert result.settings.draws == 2
-    (said,) = [
-        record.getMessage() for record in caplog.records if "holes of" in record.getMessage()
-    ]
-    minutes = int(re.search(r"in about (\d+) minutes: lower --draws", said)[1])
-    assert minutes >= 60  # the shortest function took an hour, and is one of those that are masked
 
 
 @pytest.fixture(scope="module")

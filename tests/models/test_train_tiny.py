@@ -1,12 +1,8 @@
-"""The training of the embedded models: its bytes, and that they learn."""
+"""The training of the embedded models: that they learn."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import torch
-from safetensors import safe_open
 from support.models import train_tiny
 from support.models.train_tiny import Sizes, restored, train
 
@@ -15,7 +11,6 @@ from probing.models.load import load_restoring
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SMALL = Sizes(vocabulary=300, width=16, layers=2, heads=2, inner=16)
-STEPS = 6
 FILES = {
     f"module{i}.py": f"def add{i}(a, b):\n    return a + b + {i}\n\ndef first{i}(values):\n    for value in values:\n"
     f"        if value > {i}:\n            return value\n    return None\n"
@@ -28,22 +23,6 @@ def small(monkeypatch):
     """A corpus of 40 functions, in several batches."""
     monkeypatch.setattr(train_tiny, "library", lambda: FILES)
     monkeypatch.setattr(train_tiny, "_BATCH", 512)
-
-
-def bytes_of(folder: Path) -> dict[str, bytes]:
-    """All files but the card, which says how many minutes it took."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "README.md"}
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_bytes_and_another_other_weights(tmp_path):
-    whole = train(tmp_path / "whole", steps=STEPS, sizes=SMALL)
-    again = train(tmp_path / "again", steps=STEPS, sizes=SMALL)
-    other = train(tmp_path / "other", steps=STEPS, sizes=SMALL, seed=1)
-    assert bytes_of(again) == bytes_of(whole)
-    assert {name for name, data in bytes_of(other).items() if data != bytes_of(whole)[name]} == {
-        "model.safetensors"
-    }
 
 
 @pytest.mark.long
@@ -63,23 +42,6 @@ def test_it_learns(tmp_path):
     assert before.masked == after.masked > 100
     assert before.restored < 0.05 * before.masked
     assert after.restored > 0.25 * after.masked
-
-
-@pytest.mark.slow
-def test_a_decoder_fills_holes(tmp_path):
-    """Its weights are of half precision, and its card says how it was trained."""
-    whole = train(tmp_path / "whole", decoder=True, steps=3, sizes=SMALL)
-    with safe_open(whole / "model.safetensors", "pt") as file:
-        assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
-    loaded = load_restoring(whole)
-    assert loaded.mask is None and loaded.longest == 511
-    assert restored(loaded, train_tiny.functions(FILES)).masked > 100
-    card = (whole / "README.md").read_text()
-    assert (
-        "A Llama with" in card
-        and "weights in float16" in card
-        and "in 80 % of the inputs a middle behind" in card
-    )
 
 
 @pytest.mark.long

@@ -12,8 +12,8 @@ from support.models.minimal_pairs import pairs_folder, tiny_decoder
 from probing import ablate, inform, mask, merge, prefer, probe, surprise
 from probing.instruments.information import learn
 from probing.instruments.registry import INSTRUMENTS
-from probing.instruments.silencing import ablate as heads_of
-from probing.instruments.silencing import silence
+from probing.instruments.silencing import ablate as silencing
+from probing.instruments.silencing import choose as heads_of
 from probing.models.location import TINY_DECODER
 from probing.runs.ledger_file import (
     ATTENTION,
@@ -63,7 +63,7 @@ def instrument(request):
     with pytest.MonkeyPatch.context() as patch:
         experiment = INSTRUMENTS[request.param].experiment
         patch.setattr(experiment, "PART", PARTS.get(request.param, 3))
-        patch.setattr(silence, "REFERENCE", 5)
+        patch.setattr(silencing, "REFERENCE", 5)
         patch.setattr(learn, "SURFACE_PENALTIES", (2.0,))
         patch.setattr(heads_of, "beats_guess", lambda ledger, *_: {*ledger.relations})
         yield request.param

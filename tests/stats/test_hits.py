@@ -206,19 +206,6 @@ def test_only_measures_that_are_asked_for_are_tested():
 # What may change nothing
 
 
-def test_equal_systems_do_not_differ(hits):
-    for estimate in (hits.mean("model", "model"), hits.by_group("model", "model")):
-        assert (estimate.value == 0).all() and (estimate.p == 1).all()
-
-
-def test_two_systems_exchanged_have_the_opposite_difference(hits):
-    for there, back in (
-        (hits.mean("model", "rival"), hits.mean("rival", "model")),
-        (hits.by_group("model", "rival"), hits.by_group("rival", "model")),
-    ):
-        assert same(there[:4], (-back.value, -back.high, -back.low, back.p))
-
-
 def test_other_numbers_of_clusters_change_nothing(hits):
     renamed = drawn(unit=hits.unit, numbers=3 + 5 * np.arange(12))
     for one, other in ((hits.mean("model", "rival"), renamed.mean("model", "rival")),):

@@ -70,6 +70,15 @@ def test_a_file_of_another_layout_is_refused():
         HitsFile.open(data).tables(COUNTS._replace(number=np.float64))
 
 
+@pytest.mark.parametrize("part", ["tables", "groups"])
+@pytest.mark.parametrize("names", [[], ["a", "a"], ["a\x1b", "b"]])
+def test_names_that_are_none_or_twice_are_refused(part, names):
+    file = HitsFile.open(save({"all": counted()}, COUNTS, {}))
+    forged = replace(file, names={**file.names, part: names})
+    with pytest.raises(EntryError, match="names of tables or groups that are none, or twice"):
+        forged.tables(COUNTS)
+
+
 def test_numbers_that_are_none_are_refused():
     hits = Hits.of_rows(
         np.arange(2), ["a"] * 2, dict.fromkeys(BITS.systems, np.array([[np.nan, 1]])), ("bits",)

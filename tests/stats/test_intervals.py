@@ -23,7 +23,6 @@ from probing.stats.intervals import (
     interval,
     mean_estimate,
     paired_p,
-    ranks,
     sign_p,
     wilson,
     wilson_difference,
@@ -289,23 +288,14 @@ def test_what_is_detectable_is_found_with_its_probability():
     assert np.isnan(detectable(np.arange(5.0), 1)) and np.isfinite(detectable(np.arange(6.0), 1))
 
 
-def test_estimates_by_place_in_other_units_and_significant():
+def test_estimates_by_place_and_significant():
     several = Estimate(*np.arange(15.0).reshape(5, 3) / 100)
     assert several.at(1) == Estimate(0.01, 0.04, 0.07, 0.10, 0.13)
-    assert several.scaled(100).at(2)[:4] == pytest.approx((2, 5, 8, 0.11))
     assert several._replace(p=np.array([ALPHA, 0.0501, np.nan])).significant.tolist() == [
         True,
         False,
         False,
     ]
-
-
-def test_equal_models_share_all_ranks_and_a_better_one_is_first():
-    assert ranks(np.ones((3, 50))) == [(1, 3)] * 3
-    rng = np.random.default_rng(4)
-    scores = rng.normal(0, 0.1, (3, 400))
-    scores[1] += 1
-    assert ranks(scores) == [(2, 3), (1, 1), (2, 3)]
 
 
 # By simulation

@@ -3,6 +3,7 @@ Clark et al. 2019)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ def align(
     `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive.
     `offsets` (sub-tokens, 2): those of the sub-tokens, end exclusive. `special` (sub-tokens,):
     whether each is a special token, which belongs to no code token. White space at the ends of a
-    sub-token does not count, see `_trimmed`, unless offsets are `exact`.
+    sub-token does not count, see `trimmed`, unless offsets are `exact`.
 
     Raises OffsetsError if the sub-tokens do not run from left to right through `code`.
     """
@@ -85,7 +86,7 @@ def align(
             f"the tokenizer's character offsets reach {sub_end[-1]}, but the code ends at {len(code)}"
         )
     if not exact:
-        sub_start, sub_end = _trimmed(code, sub_start, sub_end)
+        sub_start, sub_end = trimmed(code, sub_start, sub_end)
     covering = sub_start < sub_end
     positions, sub_start, sub_end = positions[covering], sub_start[covering], sub_end[covering]
     # the first sub-token that ends after the first character
@@ -100,28 +101,40 @@ def align(
     )
 
 
-def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of sub-tokens without the white space that goes before a word and the spaces
-    at either end.
+def is_space(character: str) -> bool:
+    return character == " "
+
+
+def trimmed(
+    code: str,
+    start: np.ndarray,
+    end: np.ndarray,
+    white: Callable[[str], bool] = str.isspace,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of sub-tokens without what is `white` before a word, and without the spaces at
+    either end.
 
     The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many
     others, GPT-2's for one, include the space in front of a word, of some a tab: then the
     indentation of a line would own the line's first word. A line break keeps its sub-token, and one
     of spaces alone covers nothing.
     """
-    position, length = np.arange(len(code)), len(code)
-    space = np.fromiter((character == " " for character in code), bool, length)
-    white = np.fromiter(map(str.isspace, code), bool, length)
+    length = len(code)
+    position = np.arange(length)
 
-    def next_place(
-        without: np.ndarray,
-    ) -> np.ndarray:  # from each character on; the end of the code where none comes
-        return np.append(
-            np.minimum.accumulate(np.where(without, length, position)[::-1])[::-1], length
-        )
+    def marked(kind: Callable[[str], bool]) -> np.ndarray:
+        return np.fromiter(map(kind, code), bool, length)
 
-    word = next_place(white)[start]
-    begin = np.minimum(np.where(word < end, word, next_place(space)[start]), end)
+    def next_place(without: np.ndarray) -> np.ndarray:
+        """From each character on; the end of the code where none comes."""
+        places = np.where(without, length, position)[::-1]
+        return np.append(np.minimum.accumulate(places)[::-1], length)
+
+    space = marked(is_space)
+    word = next_place(marked(white))[start]
+    begin = np.where(word < end, word, next_place(space)[start])
+    begin = np.minimum(begin, end)
     # of the last that is not a space
-    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))
+    last = np.maximum.accumulate(np.where(space, 0, position + 1))
+    behind = np.append(0, last)
     return begin, np.maximum(behind[end], begin)

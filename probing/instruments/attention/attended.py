@@ -5,10 +5,12 @@ kept."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import Probing
@@ -26,34 +28,17 @@ def first_choices(
     `picked`: as of FirstChoices; `kinds`: the index of a function -> the kind of each of its
     tokens, of `number` kinds.
     """
-    encoder, direction = probing.encoder, probing.settings.direction
-    runner = Runner(encoder, direction, None)
-    shape = (encoder.layers, encoder.heads, number)
-
-    def listen(
-        batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]
-    ) -> torch.Tensor:
-        arguments = (
-            encoder.layers,
-            encoder.heads,
-            inputs["input_ids"].shape[1],
-            encoder.device,
-        )
-        options = (runner.elements, direction, encoder.causal)
-        listener = ChoicesByKind(
-            batch, *arguments, *options, picked=picked, kinds=kinds, number=number
-        )
-        encoder.forward(inputs, listener)
-        return torch.cat([listener.attended.flatten(), listener.found.flatten()])
-
+    encoder = probing.encoder
+    runner = Runner(encoder, probing.settings.direction)
+    listener = partial(ChoicesByKind, picked=picked, kinds=kinds, number=number)
     chosen = []
-    attended = np.zeros(shape, np.int64)
+    attended = np.zeros((encoder.layers, encoder.heads, number), np.int64)
     with progress(
         total=len(probing.functions), desc=f"running {encoder.name}", unit="function"
     ) as bar:
-        for batch in runner.each(probing.functions, bar, listen):
+        for batch in runner.heard(probing.functions, bar, listener):
             counts, choices = np.split(batch.numpy(), [attended.size])
-            attended += counts.reshape(shape)
+            attended += counts.reshape(attended.shape)
             chosen.append(choices.reshape(len(picked), -1))
     return np.concatenate(chosen, axis=1), attended
 
@@ -73,14 +58,23 @@ class ChoicesByKind(FirstChoices):
         super().__init__(functions, *arguments, picked=picked)
         heads, device = arguments[1], self.found.device
         self.attended = torch.zeros((self.layers, heads, number), dtype=torch.int64, device=device)
-        self.kinds: dict[Plan, torch.Tensor] = {}
+        self.kinds: dict[Plan, Tensor] = {}
         for group, plan in self.groups:
             table = np.zeros((len(functions[group]), len(plan.token)), np.int64)
             for row, function in zip(table, functions[group]):
                 row[: len(kinds[function.index])] = kinds[function.index]
             self.kinds[plan] = torch.from_numpy(table).to(device)
 
-    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    @property
+    def heard(self) -> Tensor:
+        return torch.cat([self.attended.flatten(), self.found.flatten()])
+
+    def on_layer(
+        self,
+        plan: Plan,
+        edges: slice,
+        pooled: Pooled,
+    ) -> None:
         counted = self._count_attended(plan, pooled)
         super().on_layer(plan, edges, counted)
         for _ in counted:  # of a layer without a picked head, all are left

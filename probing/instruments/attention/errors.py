@@ -37,7 +37,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
@@ -111,25 +111,35 @@ _NAME_PATTERN = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOS
 class Tokens:
     """The tokens of one function, at the characters `start` to `end` (exclusive) of its `code`."""
 
-    def __init__(self, code: str, start: Sequence[int], end: Sequence[int], language: Language):
+    def __init__(
+        self,
+        code: str,
+        start: Sequence[int],
+        end: Sequence[int],
+        language: Language,
+    ):
         self.texts = [code[s:e] for s, e in zip(start, end)]
         self.keywords = language.keywords
-        self._token_kinds: dict[str, str] = {}
         self._blocks = language.blocks(code, list(map(Token, self.texts, start, end)))
 
     def block(self, token: int) -> tuple[int, int]:
         """The first and last token of a token's block."""
         return self._blocks[token]
 
-    def classify(self, chosen: int, reader: int, head: int, first: int, last: int) -> str:
+    def classify(
+        self,
+        chosen: int,
+        reader: int,
+        head: int,
+        first: int,
+        last: int,
+    ) -> str:
         """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an
         edge."""
         if chosen < 0 or chosen == reader:
             return "no prediction"
         text = self.texts[chosen]
-        kind = self._token_kinds.get(text) or self._token_kinds.setdefault(
-            text, _token_kind(text, self.keywords)
-        )
+        kind = _token_kind(text, self.keywords)
         if kind in ("keyword", "literal", "name", "other") and text == self.texts[head]:
             return "same text as the head"
         if kind != "name":
@@ -140,7 +150,12 @@ class Tokens:
         return "inside its block" if begin <= chosen <= end else "outside its block"
 
 
-def place(chosen: int, head: int, first: int, last: int) -> str:
+def place(
+    chosen: int,
+    head: int,
+    first: int,
+    last: int,
+) -> str:
     """The place of a wrong choice, one of PLACES, relative to the edge `head`, `first`, `last`."""
     if first <= chosen <= last:
         return "inside"
@@ -149,6 +164,7 @@ def place(chosen: int, head: int, first: int, last: int) -> str:
     return "between" if chosen > head else "before the head"
 
 
+@lru_cache(maxsize=1 << 16)
 def _token_kind(text: str, keywords: Collection[str]) -> str:
     """The kind of a token by its text, one of TOKEN_KINDS."""
     if not text.strip():
@@ -390,15 +406,15 @@ def _first_choices(
 
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     here = probing.settings
-    for name, alike in (
-        ("revision", session.is_of(settings.revision)),
-        ("labels", settings.labels == here.labels),
-    ):
-        if not alike:
-            raise LedgerError(
-                f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give "
-                "the right one with --model or --data"
-            )
+    alike = {
+        "revision": session.is_of(settings.revision),
+        "labels": settings.labels == here.labels,
+    }
+    for name in [name for name in alike if not alike[name]]:
+        raise LedgerError(
+            f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give the "
+            "right one with --model or --data"
+        )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
     chosen, attended = first_choices(
         probing, picked, _token_kinds(settings, data), len(TOKEN_KINDS)
@@ -420,26 +436,21 @@ def _token_kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
 
     dataset, _ = load_functions(data, settings.config, settings.split)
     keywords = language_of(settings.config).keywords
-    kind_of = cache(lambda text: TOKEN_KINDS.index(_token_kind(text, keywords)))
     kinds = {}
     for row in chain.from_iterable(rows(dataset, settings.limit)):
         spans = zip(row["token_start"], row["token_end"])
-        kinds[row["index"]] = np.array(
-            [kind_of(row["code"][start:end]) for start, end in spans], np.int64
-        )
+        of_tokens = [_token_kind(row["code"][start:end], keywords) for start, end in spans]
+        kinds[row["index"]] = np.array([*map(TOKEN_KINDS.index, of_tokens)], np.int64)
     return kinds
 
 
 def _correct_choices(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
     """Which first choices are correct: bool (rules, E)."""
-    if direction == HEAD_TO_DEPENDENT:
-        by_rule = {
-            "first": lambda token: token == ledger.first,
-            "any": lambda token: (ledger.first <= token) & (token <= ledger.last),
-            "last": lambda token: token == ledger.last,
-        }
-        return np.stack([by_rule[rule](choices) for rule, choices in zip(RULES, chosen)])
-    return chosen == ledger.head
+    if direction != HEAD_TO_DEPENDENT:
+        return chosen == ledger.head
+    by_first, by_any, by_last = chosen  # as RULES
+    inside = (ledger.first <= by_any) & (by_any <= ledger.last)
+    return np.stack([by_first == ledger.first, inside, by_last == ledger.last])
 
 
 def _differing_hits(
@@ -487,11 +498,8 @@ class _Error(NamedTuple):
         )
 
     def _span(self, token: int) -> list[int]:
-        code, start, end = (
-            self.row["code"],
-            self.row["token_start"][token],
-            self.row["token_end"][token],
-        )
+        code = self.row["code"]
+        start, end = (self.row[name][token] for name in ("token_start", "token_end"))
         line_start = code.rfind("\n", 0, start) + 1
         line_end = code.find("\n", start)
         end = end if line_end < 0 else min(end, max(line_end, start))
@@ -506,26 +514,24 @@ def _wrong_choices(
 
     dataset, _ = load_functions(data, settings.config, settings.split)
     language = language_of(settings.config)
-    begin, ends = np.searchsorted(
-        ledger.function, (range(len(dataset)), range(1, len(dataset) + 1))
-    )
-    for batch in rows(dataset, settings.limit):
-        for row in batch:
-            edges = range(begin[row["index"]], ends[row["index"]])
-            if not edges:
-                continue
-            tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)
-            for edge in edges:
-                head, first, last = (
-                    int(getattr(ledger, name)[edge]) for name in ("head", "first", "last")
-                )
-                for number in np.flatnonzero(~hit[:, edge]).tolist():
-                    rule = RULES[number]
-                    dependent = last if rule == "last" else first
-                    reader = head if settings.direction == HEAD_TO_DEPENDENT else dependent
-                    choice = int(chosen[number, edge])
-                    kind = tokens.classify(choice, reader, head, first, last)
-                    relation = ledger.relations[ledger.relation[edge]]
-                    shown = None if kind == "no prediction" else choice
-                    where = None if shown is None else place(choice, head, first, last)
-                    yield _Error(rule, relation, kind, where, row, head, dependent, shown)
+    ends = np.searchsorted(ledger.function, np.arange(len(dataset) + 1))
+    for row in chain.from_iterable(rows(dataset, settings.limit)):
+        edges = range(*ends[row["index"] : row["index"] + 2])
+        if not edges:
+            continue
+        tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)
+        for edge in edges:
+            span = head, first, last = [
+                int(column[edge]) for column in (ledger.head, ledger.first, ledger.last)
+            ]
+            relation = ledger.relations[ledger.relation[edge]]
+            for number in np.flatnonzero(~hit[:, edge]).tolist():
+                rule, choice = RULES[number], int(chosen[number, edge])
+                dependent = last if rule == "last" else first
+                reader = head if settings.direction == HEAD_TO_DEPENDENT else dependent
+                kind = tokens.classify(choice, reader, *span)
+                if kind == "no prediction":
+                    yield _Error(rule, relation, kind, None, row, head, dependent, None)
+                else:
+                    where = place(choice, *span)
+                    yield _Error(rule, relation, kind, where, row, head, dependent, choice)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from codesyntax_dataset.protocol import MAX, MEAN, SUM
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
@@ -39,8 +40,11 @@ class BatchListener:
     of matrix products and comparisons, without waiting for the device. At most `elements` weights
     are in memory at once, or those of one row: short functions are read together, and a long one in
     blocks of rows. `causal`: no sub-token attends to a later one, so that later ones can be left
-    out. Subclasses implement `on_layer`, which processes one layer.
+    out, if the listener asks for no others: SKIPS_UNSEEN. Subclasses implement `on_layer`, which
+    processes one layer.
     """
+
+    SKIPS_UNSEEN: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -55,11 +59,19 @@ class BatchListener:
     ):
         self.layer = 0
         self.layers = layers
+        skips_unseen = causal and self.SKIPS_UNSEEN
         readers = [function.readers(direction) for function in functions]
         self.groups: list[tuple[slice, Plan]] = []
         for group in _group_by_size(functions, readers, elements // (heads * length)):
             plan = Plan(
-                functions[group], readers[group], length, heads, device, elements, direction, causal
+                functions[group],
+                readers[group],
+                length,
+                heads,
+                device,
+                elements,
+                direction,
+                skips_unseen,
             )
             self.groups.append((group, plan))
         self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
@@ -74,11 +86,26 @@ class BatchListener:
             edge += plan.edges
         self.layer += 1
 
-    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+    @property
+    def heard(self) -> Tensor:
+        """All that was heard."""
+        return self.found
+
+    def nothing(
+        self,
+        edges: int,
+        heads: int,
+        device: torch.device,
+    ) -> Tensor:
         """The initial value of `found`; empty for a listener that keeps something else."""
         return torch.empty(0, device=device)
 
-    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(
+        self,
+        plan: Plan,
+        edges: slice,
+        pooled: Pooled,
+    ) -> None:
         """Process `self.layer` for `edges`, those of `plan`, from its word-level rows, which are
         computed as they are asked for."""
         raise NotImplementedError
@@ -87,12 +114,22 @@ class BatchListener:
 class BatchRanker(BatchListener):
     """Ranks all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
 
-    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+    def nothing(
+        self,
+        edges: int,
+        heads: int,
+        device: torch.device,
+    ) -> Tensor:
         return torch.empty(
             (len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device
         )
 
-    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(
+        self,
+        plan: Plan,
+        edges: slice,
+        pooled: Pooled,
+    ) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled)[..., 0]
 
 
@@ -107,12 +144,22 @@ class RankBounds(BatchListener):
         self.slack = slack
         super().__init__(*arguments)
 
-    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+    def nothing(
+        self,
+        edges: int,
+        heads: int,
+        device: torch.device,
+    ) -> Tensor:
         return torch.empty(
             (len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device
         )
 
-    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(
+        self,
+        plan: Plan,
+        edges: slice,
+        pooled: Pooled,
+    ) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled, (None, self.slack, -self.slack))
 
 
@@ -127,16 +174,31 @@ class FirstChoices(BatchListener):
     the first token.
     """
 
-    def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
+    def __init__(
+        self,
+        functions: Sequence[EncodedFunction],
+        *arguments: Any,
+        picked: np.ndarray,
+    ):
         super().__init__(functions, *arguments)
         # (rules, edges, 2)
         picked = picked[:, np.concatenate([function.edges.relation for function in functions])]
         self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
 
-    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+    def nothing(
+        self,
+        edges: int,
+        heads: int,
+        device: torch.device,
+    ) -> Tensor:
         return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
-    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+    def on_layer(
+        self,
+        plan: Plan,
+        edges: slice,
+        pooled: Pooled,
+    ) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)
         if not here.any():
             return
@@ -194,15 +256,15 @@ class Block(NamedTuple):
     readers: Sequence[np.ndarray]
     tokens: int
     columns: int
-    parts: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
-    scale: torch.Tensor
-    own: torch.Tensor
+    parts: list[tuple[Tensor, Tensor, Tensor]]
+    scale: Tensor
+    own: Tensor
     lookups: slice
-    several: torch.Tensor
-    slot: torch.Tensor
+    several: Tensor
+    slot: Tensor
 
 
-Pooled = Iterable[tuple[Block, torch.Tensor]]
+Pooled = Iterable[tuple[Block, Tensor]]
 """Word-level rows of the reading tokens (G * N, H, T), block by block."""
 
 
@@ -352,7 +414,7 @@ class Plan:
 
     def _block_parts(
         self, rows: Sequence[np.ndarray], counts: Sequence[np.ndarray], columns: int, send: Callable
-    ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """The `parts` of a block, from the positions (R,) of its rows and their number (N,) of each
         reader, for each function: one, or several if it is a single reader of more rows than are
         read at once."""
@@ -381,14 +443,14 @@ class Plan:
                 )
             yield send(part), send(index.ravel()), send(ends)
 
-    def pooled(self, rows: Callable[[torch.Tensor, int], torch.Tensor], layer: int) -> Pooled:
+    def pooled(self, rows: Callable[[Tensor, int], Tensor], layer: int) -> Pooled:
         """Pool the sub-token rows of a layer, block by block; `rows` returns those at positions,
         (G, H, R, S)."""
         count = len(self.floor)
         for block in self.blocks:
             end = (count - 1) * len(self.token) + block.tokens
             bags, sub_tokens = self.bags[: end + 1], self.sub_tokens[: self.ends[end]]
-            read: torch.Tensor | None = None
+            read: Tensor | None = None
             for positions, index, ends in block.parts:
                 part = rows(positions, block.columns).flatten(0, 2)  # (G * H * R, S)
                 # (G * N * H, S)
@@ -416,7 +478,7 @@ class Plan:
                 weights.scatter_(2, own, 0.0)
             yield block, weights
 
-    def _sources(self, layer: int) -> torch.Tensor:
+    def _sources(self, layer: int) -> Tensor:
         """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and
         head, for all rows."""
         sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), self.heads, 1))
@@ -430,7 +492,7 @@ class Plan:
                 function_sources[:, mapped] = mapped[drawn]
         return transfer.send(sources, self.token.device)
 
-    def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> torch.Tensor:
+    def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> Tensor:
         """Ranks in word-level rows: uint8 (rules, E, H, slacks).
 
         With a `slack`: the number of tokens with more than `1 + slack` times the weight of the
@@ -457,9 +519,9 @@ class Plan:
     def _rank_block(
         self,
         block: Block,
-        weights: torch.Tensor,
+        weights: Tensor,
         slacks: Sequence[float | None],
-        ranks: torch.Tensor,
+        ranks: Tensor,
     ) -> None:
         """Fill `ranks` of the lookups of a block, as many at a time as the budget allows."""
         chunk = max(1, self.elements // (self.heads * block.tokens))
@@ -488,8 +550,11 @@ class Plan:
                 )
 
     def first_choices(
-        self, pooled: Pooled, heads: torch.Tensor, columns: torch.Tensor
-    ) -> torch.Tensor:
+        self,
+        pooled: Pooled,
+        heads: Tensor,
+        columns: Tensor,
+    ) -> Tensor:
         """The token ranked first by the attention head `heads[columns]`, `columns` (rules, E):
         int64 (rules, E)."""
         best = torch.full((len(self.first), len(heads)), -1, device=self.token.device)
@@ -508,8 +573,12 @@ class Plan:
         return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
     def _rank_of(
-        self, rows: torch.Tensor, weight: torch.Tensor, token: torch.Tensor, slack: float | None
-    ) -> torch.Tensor:
+        self,
+        rows: Tensor,
+        weight: Tensor,
+        token: Tensor,
+        slack: float | None,
+    ) -> Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
         Of equal weights, those before `token` (X, 1, 1) go first, as in `rank_rows`: `token` is the
@@ -531,14 +600,17 @@ class Plan:
         return rank.clamp_(max=WORST_RANK).masked_fill_(weight[..., 0] < 0, WORST_RANK).byte()
 
 
-def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
+def _at(rows: Tensor, token: Tensor) -> Tensor:
     """The weights of one token (X, 1, 1) for each of `rows` (X, H, T): (X, H, 1)."""
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
 def _pooled_sums(
-    table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor, pool: str = SUM
-) -> torch.Tensor:
+    table: Tensor,
+    index: Tensor,
+    ends: Tensor,
+    pool: str = SUM,
+) -> Tensor:
     """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one
     by one, so that no split changes a sum."""
     return torch.nn.functional.embedding_bag(

@@ -6,10 +6,9 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, Field
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.errors import UnknownName
@@ -41,16 +40,8 @@ class ProbeRun(Circumstances):
     """The way attention was read: `captured` or `eager`."""
     attention_why: str
     """The reason if it was not captured."""
-    step: Number | None = None
+    step: Number | None = Field(default=None, exclude_if=lambda step: step is None)
     """The training step of a checkpoint (`probing.models.location`)."""
-
-    @model_serializer(mode="wrap")
-    def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omits `step` if None, so older ledgers still resume."""
-        fields: dict[str, Any] = handler(self)
-        return {
-            name: value for name, value in fields.items() if name != "step" or value is not None
-        }
 
 
 def at_step(model: str, step: int | None) -> str:
@@ -128,30 +119,25 @@ class ProbeResult(Result[RankLedger]):
     heads: Count
 
     @classmethod
-    def from_ledger(cls, ledger: RankLedger, data_folder: Path | None = None) -> ProbeResult:
-        provenance, counts = ProbeProvenance.of(ledger), ledger.counts()
+    def measured(
+        cls, ledger: RankLedger, provenance: ProbeProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
+        counts = ledger.counts()
         by_rule = {rule: score(counts, KS, rule) for rule in RULES}
-        names = by_rule[RULES[0]]["relations"]
-        relations = {
-            name: {"edges": names[name]["edges"], "in_mean": names[name]["in_mean"]}
-            | {
-                rule: {str(k): by_rule[rule]["relations"][name][str(k)] for k in KS}
-                for rule in RULES
-            }
-            for name in names
+        relations = {}
+        for name, scored in by_rule[RULES[0]]["relations"].items():
+            relations[name] = {"edges": scored["edges"], "in_mean": scored["in_mean"]}
+            for rule in RULES:
+                cells = by_rule[rule]["relations"][name]
+                relations[name][rule] = {str(k): cells[str(k)] for k in KS}
+        return {"functions": counts.functions, "edges": len(ledger)}, {
+            "functions": counts.functions,
+            "scores": {rule: by_rule[rule]["scores"] for rule in RULES},
+            "relations": relations,
+            "ties": {rule: 100 * provenance.ties[rule] / max(1, len(ledger)) for rule in RULES},
+            "layers": counts.layers,
+            "heads": counts.heads,
         }
-        return cls._from_provenance(
-            ledger,
-            data_folder,
-            provenance,
-            provenance.signature(functions=counts.functions, edges=len(ledger)),
-            functions=counts.functions,
-            scores={rule: by_rule[rule]["scores"] for rule in RULES},
-            relations=relations,
-            ties={rule: 100 * provenance.ties[rule] / max(1, len(ledger)) for rule in RULES},
-            layers=counts.layers,
-            heads=counts.heads,
-        )
 
     @checked
     def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from probing.instruments.attention.encoded import EncodedFunction
@@ -15,12 +16,18 @@ from probing.runs.batches import Batches
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
+    from probing.models.loaded import Batch
 
 
 class Runner(Batches):
-    """Batches of functions whose edges are ranked in one direction."""
+    """Batches of functions whose attention is heard in one direction."""
 
-    def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
+    def __init__(
+        self,
+        encoder: Encoder,
+        direction: str,
+        batch_tokens: int | None = None,
+    ):
         super().__init__(encoder, batch_tokens)
         self.encoder, self.direction = encoder, direction
 
@@ -32,17 +39,24 @@ class Runner(Batches):
     ) -> np.ndarray:
         """The output of `listener` for the functions' edges: by default ranks (rules, edges,
         layers, heads)."""
+        return torch.cat(self.heard(functions, bar, listener), dim=1).numpy()
+
+    def heard(
+        self,
+        functions: Sequence[EncodedFunction],
+        bar: tqdm,
+        listener: Callable[..., BatchListener],
+    ) -> list[Tensor]:
+        """What a new `listener` hears of each batch, in order."""
         encoder = self.encoder
 
-        def listen(
-            batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]
-        ) -> torch.Tensor:
+        def listen(batch: Sequence[EncodedFunction], inputs: Batch) -> Tensor:
             length = inputs["input_ids"].shape[1]
             listening = listener(
                 *(batch, encoder.layers, encoder.heads, length, encoder.device),
                 *(self.elements, self.direction, encoder.causal),
             )
             encoder.forward(inputs, listening)
-            return listening.found
+            return listening.heard
 
-        return torch.cat(self.each(functions, bar, listen), dim=1).numpy()
+        return self.each(functions, bar, listen)

@@ -98,18 +98,19 @@ def inform(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
     """
-    arguments = {
-        "revision": revision,
-        "dtype": dtype,
-        "device": device,
-        "max_length": max_length,
-        "weights": weights,
-    }
     if states and control == SHUFFLED_ATTENTION:
         raise ArgumentError(
             f"control is {control}, which leaves hidden states as they are, expected another"
         )
-    session = Session.of(model, pool=pool, **arguments)
+    session = Session.of(
+        model,
+        revision=revision,
+        dtype=dtype,
+        device=device,
+        max_length=max_length,
+        weights=weights,
+        pool=pool,
+    )
     read = read_functions(
         data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
@@ -193,15 +194,13 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         lengths = sorted(encoded, key=lambda function: len(function.ids))
         examine_lengths(encoder, lengths[-1].ids, lengths[0].ids)
         processes = self.session.processes
-        self.axes, self.transform, self.learned = processes.share(
-            self._learn() if processes.main else None
-        )
+        learned = self._learn() if processes.main else None
+        self.axes, self.transform, self.learned = processes.share(learned)
         functions, same, not_drawn = drawn(encoded, self.edges)
         known = np.array([name in self.learned for name in self.relations])
-        of_learned = np.concatenate(
-            [known[:0], *(known[function.edges.relation] for function in functions)]
-        )
-        functions, not_learned = with_edges(functions, of_learned), int((~of_learned).sum())
+        of_learned = [known[function.edges.relation] for function in functions]
+        not_learned = sum(int((~of_function).sum()) for of_function in of_learned)
+        functions = with_edges(functions, of_learned)
         if not functions:
             raise LedgerError(
                 f"no relation has both edges to learn from in validation and edges to score in {data.split}: "
@@ -227,10 +226,8 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def _scorers(self) -> Scorers:
         """Of each relation of test two attention heads; and the scorers by attention, alone and
         beside words and positions, of which there are none where states score."""
-        encoder, picked = (
-            self.probing.encoder,
-            np.array([[fitted.outcome.best, fitted.outcome.beyond] for fitted in self._each]),
-        )
+        encoder = self.probing.encoder
+        picked = np.array([[fitted.outcome.best, fitted.outcome.beyond] for fitted in self._each])
         if self.states:
             none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
             return Scorers(next(iter(TRANSFORMS)), none, picked)
@@ -258,21 +255,12 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         asked = {function.index: _distinct_choices(function) for function in part}
         measured: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         distinct = {index: choices for index, (choices, _) in asked.items()}
-        listener = partial(ScoredPairs, asked=distinct, heard=measured, scorers=self._scorers)
+        listener = partial(ScoredPairs, asked=distinct, answers=measured, scorers=self._scorers)
         listen(self.probing.encoder, part, bar, listener)
         if self.axes is not None:
-            arguments = (
-                self.probing.encoder,
-                part,
-                self.axes,
-                self.transform,
-                self._weights,
-                distinct,
-            )
-            measured = {
-                index: (scores, measured[index][1])
-                for index, scores in score_states(*arguments).items()
-            }
+            arguments = self.axes, self.transform, self._weights, distinct
+            by_states = score_states(self.probing.encoder, part, *arguments)
+            measured = {index: (by_states[index], measured[index][1]) for index in by_states}
         rows = [
             self._ledger_rows(function, *asked[function.index], *measured[function.index])
             for function in part
@@ -308,20 +296,9 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             by_surface = choice_of(surface, head).scores(learned.surface)
             ranks, bits = _ranked(by_surface, attention, weights, first - (first > head))
             candidates = len(surface.word) - 1
-            cells += [
-                (
-                    function.index,
-                    edge,
-                    relation,
-                    head,
-                    dependent,
-                    dependents,
-                    candidates,
-                    *of_ranks,
-                    *of_bits,
-                )
-                for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T)
-            ]
+            for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T):
+                about = function.index, edge, relation, head, dependent, dependents, candidates
+                cells.append((*about, *of_ranks, *of_bits))
         return np.array(cells, InformationLedger.ROW)
 
 

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 FOLDS = 3
 
+_NONE = np.empty(0, np.int64)
+
 CANDIDATES = 24
 """The most candidates of an edge that are learned from: the same for all models, or the rival would
 depend on them."""
@@ -62,16 +64,18 @@ def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFun
     for relation in range(len(edges.relations)):
         of_relation = np.flatnonzero(possible & (edges.relation == relation))
         chosen[of_relation[np.argsort(order[of_relation], kind="stable")[:most]]] = True
-    return with_edges(functions, chosen), int((~possible).sum()), int((possible & ~chosen).sum())
+    ends = np.cumsum([len(function.edges) for function in functions])
+    some = with_edges(functions, np.split(chosen, ends[:-1]))
+    return some, int((~possible).sum()), int((possible & ~chosen).sum())
 
 
-def with_edges(functions: Sequence[EncodedFunction], chosen: np.ndarray) -> list[ReadFunction]:
-    """The functions that keep any of their edges, with these alone. `chosen`: which edges of all
-    functions, bool (E,)."""
+def with_edges(
+    functions: Sequence[EncodedFunction], chosen: Sequence[np.ndarray]
+) -> list[ReadFunction]:
+    """The functions that keep any of their edges, with these alone. `chosen`: which edges of each
+    function, bool (E,)."""
     read = []
-    for function, of_function in zip(
-        functions, np.split(chosen, np.cumsum([len(function.edges) for function in functions])[:-1])
-    ):
+    for function, of_function in zip(functions, chosen):
         if of_function.any():
             columns = {name: column[of_function] for name, column in function.edges.columns.items()}
             edges = replace(function.edges, **columns)
@@ -332,38 +336,30 @@ def attend(
     bar: tqdm,
 ) -> AttentionSample:
     """Read the attention of the sampled candidates."""
-    tokens = {
-        edge: candidates
-        for sample in samples.values()
-        for edge, candidates in sample.tokens_of.items()
-    }
-    positions = np.concatenate(
-        [np.searchsorted(function.heads, function.edges.head) for function in functions]
-    )
-    # of edges, by function
+    tokens: dict[int, np.ndarray] = {}
+    for sample in samples.values():
+        tokens |= sample.tokens_of
+    asked, edges_of = {}, {}
     numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)
-    mine = {
-        function.index: [e for e in number.tolist() if e in tokens]
-        for function, number in zip(functions, numbers)
-    }
-    of_edges = {
-        edge: np.column_stack([np.full(len(candidates), positions[edge]), candidates])
-        for edge, candidates in tokens.items()
-    }
-    none = np.empty((0, 2), np.int64)
-    asked = {
-        index: np.concatenate([none, *(of_edges[e] for e in of_function)])
-        for index, of_function in mine.items()
-    }
+    for function, of_function in zip(functions, numbers):
+        chosen = [edge for edge in of_function.tolist() if edge in tokens]
+        candidates = [tokens[edge] for edge in chosen]
+        heads = np.searchsorted(function.heads, edges.head[chosen])
+        pairs = np.repeat(heads, [*map(len, candidates)]), np.concatenate([_NONE, *candidates])
+        edges_of[function.index] = chosen
+        asked[function.index] = np.column_stack(pairs)
     heard: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    listen(encoder, functions, bar, partial(GatheredPairs, asked=asked, heard=heard))
-    rows_of: dict[int, np.ndarray] = {}
-    for index, of_function in mine.items():
-        ends = np.cumsum([len(tokens[e]) for e in of_function])
-        rows_of.update(zip(of_function, np.split(heard[index][0], ends[:-1])))
-    first = [heard[index][1][positions[number]] for index, number in zip(mine, numbers)]
+    listen(encoder, functions, bar, partial(GatheredPairs, asked=asked, answers=heard))
+    gathered: dict[int, np.ndarray] = {}
+    first = []
+    for function in functions:
+        weights, by_head = heard[function.index]
+        chosen = edges_of[function.index]
+        ends = np.cumsum([len(tokens[edge]) for edge in chosen])
+        gathered.update(zip(chosen, np.split(weights, ends[:-1])))
+        first.append(by_head[np.searchsorted(function.heads, function.edges.head)])
     return AttentionSample(
-        samples, rows_of, np.concatenate(first) == edges.first[:, None, None, None]
+        samples, gathered, np.concatenate(first) == edges.first[:, None, None, None]
     )
 
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ranking import BatchListener
-from probing.runs.batches import Batches
+from probing.instruments.attention.runner import Runner
 
 if TYPE_CHECKING:
     from probing.models.capture import Rows
     from probing.models.encoder import Encoder
 
-TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+TRANSFORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "root": torch.sqrt,
     "weight": torch.clone,
     "log": lambda weight: torch.log1p(1000 * weight) / 7,
@@ -47,9 +48,11 @@ class PairListener(BatchListener):
     """Hears, layer by layer, the attention between the head tokens of a function and all its
     tokens.
 
-    `asked`: function -> what is asked about it, integers (n, 2); `heard`: function -> the two
+    `asked`: function -> what is asked about it, integers (n, 2); `answers`: function -> the two
     arrays that answer.
     """
+
+    SKIPS_UNSEEN = False
 
     functions: Sequence[ReadFunction]
 
@@ -58,10 +61,10 @@ class PairListener(BatchListener):
         functions: Sequence[ReadFunction],
         *arguments: Any,
         asked: Mapping[int, np.ndarray],
-        heard: dict[int, tuple[np.ndarray, np.ndarray]],
+        answers: dict[int, tuple[np.ndarray, np.ndarray]],
     ):
         super().__init__(functions, *arguments)
-        self.functions, self.asked, self.heard = functions, asked, heard
+        self.functions, self.asked, self.answers = functions, asked, answers
 
     def __call__(self, rows: Rows) -> None:
         for group, plan in self.groups:
@@ -86,7 +89,7 @@ class PairListener(BatchListener):
                 self.on_pairs(function, pairs[..., : len(function.alignment.first)])
         self.layer += 1
 
-    def on_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+    def on_pairs(self, function: ReadFunction, pairs: Tensor) -> None:
         """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token,
         then to it; 0 for tokens without sub-tokens, and for itself."""
         raise NotImplementedError
@@ -97,17 +100,17 @@ class GatheredPairs(PairListener):
     for each head token.
 
     `asked`: function -> the place among its head tokens, and the token, of each of P candidates;
-    `heard`: function -> weights, half precision (P, layers, 2, H), and first tokens, int16 (head
+    `answers`: function -> weights, half precision (P, layers, 2, H), and first tokens, int16 (head
     tokens, layers, 2, H).
     """
 
-    def on_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+    def on_pairs(self, function: ReadFunction, pairs: Tensor) -> None:
         row, token = self.asked[function.index].T
         if self.layer == 0:
             shape = self.layers, *pairs.shape[1:3]
             weights = np.empty((len(row), *shape), np.float16)
-            self.heard[function.index] = weights, np.empty((len(pairs), *shape), np.int16)
-        weights, first = self.heard[function.index]
+            self.answers[function.index] = weights, np.empty((len(pairs), *shape), np.int16)
+        weights, first = self.answers[function.index]
         weights[:, self.layer] = pairs[row, :, :, token].cpu().numpy()
         first[:, self.layer] = pairs.argmax(dim=-1).cpu().numpy()
 
@@ -127,21 +130,26 @@ class ScoredPairs(PairListener):
     """Adds up the scores of all candidates by the attention of all heads.
 
     `asked`: function -> the relation, and the place among its head tokens, of each of M choices;
-    `heard`: function -> scores (M, models, T), and weights by the picked heads (M, picks, T).
+    `answers`: function -> scores (M, models, T), and weights by the picked heads (M, picks, T).
     """
 
-    def __init__(self, *arguments: Any, scorers: Scorers, **asked: Any):
+    def __init__(
+        self,
+        *arguments: Any,
+        scorers: Scorers,
+        **asked: Any,
+    ):
         super().__init__(*arguments, **asked)
         self.transform, self.picked = TRANSFORMS[scorers.transform], scorers.picked
         self.weights = torch.from_numpy(scorers.weights).to(self.found.device)
 
-    def on_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+    def on_pairs(self, function: ReadFunction, pairs: Tensor) -> None:
         relation, row = self.asked[function.index].T
         if self.layer == 0:
             shape = len(row), self.weights.shape[1], pairs.shape[-1]
             by_head = np.zeros((len(row), self.picked.shape[1], pairs.shape[-1]), np.float32)
-            self.heard[function.index] = np.zeros(shape), by_head
-        scores, by_head = self.heard[function.index]
+            self.answers[function.index] = np.zeros(shape), by_head
+        scores, by_head = self.answers[function.index]
         weights = self.weights[relation, :, self.layer].flatten(2)  # (M, models, 2 * H)
         read = self.transform(pairs).flatten(1, 2)[row]  # (M, 2 * H, T)
         scores += torch.bmm(weights, read).cpu().numpy()
@@ -158,22 +166,5 @@ def listen(
     listener: Callable[..., PairListener],
 ) -> None:
     """Run the model over functions, in batches, to each of which a new `listener` listens."""
-    batches, longest_first = (
-        Batches(encoder),
-        sorted(functions, key=lambda function: -len(function.ids)),
-    )
-
-    def work(batch: Sequence[ReadFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        length = inputs["input_ids"].shape[1]
-        arguments = (
-            encoder.layers,
-            encoder.heads,
-            length,
-            encoder.device,
-            batches.elements,
-            HEAD_TO_DEPENDENT,
-        )
-        encoder.forward(inputs, listener(batch, *arguments))
-        return torch.empty(0)
-
-    batches.each(longest_first, bar, work)
+    longest_first = sorted(functions, key=lambda function: -len(function.ids))
+    Runner(encoder, HEAD_TO_DEPENDENT).heard(longest_first, bar, listener)

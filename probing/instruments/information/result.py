@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -71,13 +70,6 @@ class InformationLedger(RowLedger):
         *(f"{choice}_rank" for choice in CHOICES),
     )
     BOUNDS: ClassVar = {f"{choice}_bits": (0, np.inf) for choice in CHOICES}
-
-    @property
-    def relations(self) -> list[str]:
-        return self.names
-
-    def __repr__(self) -> str:
-        return f"InformationLedger: {len(self)} edges of {len(self.relations)} relations"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -251,10 +243,10 @@ class InformationResult(Result[InformationLedger]):
     left_out: dict[str, Number]
 
     @classmethod
-    def from_ledger(
-        cls, ledger: InformationLedger, data_folder: Path | None = None
-    ) -> InformationResult:
-        provenance, rows = InformationProvenance.of(ledger), ledger.rows
+    def measured(
+        cls, ledger: InformationLedger, provenance: InformationProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
+        rows = ledger.rows
         relations = {
             name: _relation_information(name, rows[chosen])
             for name, chosen in sorted(ledger.named().items())
@@ -263,17 +255,12 @@ class InformationResult(Result[InformationLedger]):
             raise LedgerError(
                 f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`"
             )
-        return cls._from_provenance(
-            ledger,
-            data_folder,
-            provenance,
-            provenance.signature(edges=len(rows)),
-            functions=len(np.unique(rows["function"])),
-            mean=_mean_information(
-                [relation for relation in relations.values() if relation.in_mean]
-            ),
-            relations=relations,
-        )
+        counted = [relation for relation in relations.values() if relation.in_mean]
+        return {"edges": len(rows)}, {
+            "functions": len(np.unique(ledger.function)),
+            "mean": _mean_information(counted),
+            "relations": relations,
+        }
 
     def __repr__(self) -> str:
         lines = [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from probing.instruments.attention.edges import EdgeTable
@@ -24,6 +25,7 @@ from probing.runs.batches import Batches
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
+    from probing.models.loaded import Batch
 
 AXES = 64
 TOKENS = 5000
@@ -39,10 +41,10 @@ class Axes(NamedTuple):
     `scaled` (L, D, K), by which states have the mean square 1."""
 
     layers: list[str]
-    mean: torch.Tensor
-    scaled: torch.Tensor
+    mean: Tensor
+    scaled: Tensor
 
-    def project(self, states: torch.Tensor) -> np.ndarray:
+    def project(self, states: Tensor) -> np.ndarray:
         """States (T, L, D) -> half precision (T, L, K); without a state, that of the mean."""
         return (
             torch.einsum("tld,ldk->tlk", states - self.mean, self.scaled)
@@ -56,13 +58,13 @@ def read_states(
     encoder: Encoder,
     functions: Sequence[ReadFunction],
     bar: tqdm,
-    on_layer: Callable[[ReadFunction, torch.Tensor], None],
+    on_layer: Callable[[ReadFunction, Tensor], None],
 ) -> list[int]:
     """Run the model over functions, and call `on_layer` with each and the states of its tokens (T, L,
     D), NaN for those without sub-tokens; the L layers."""
     layers: list[int] = []
 
-    def work(batch: Sequence[ReadFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def work(batch: Sequence[ReadFunction], inputs: Batch) -> Tensor:
         every = encoder.states(inputs)
         layers[:] = sorted({round(depth * (len(every) - 1)) for depth in DEPTHS})
         states = torch.stack([every[layer] for layer in layers], dim=2).float()  # (B, S, L, D)
@@ -84,7 +86,7 @@ def principal_axes(encoder: Encoder, functions: Sequence[ReadFunction]) -> Axes:
     order = np.random.default_rng(DRAWN_BY).permutation(len(functions))
     before = np.cumsum([0, *(len(functions[number].alignment.first) for number in order)])[:-1]
     some = [functions[number] for number in order[before < TOKENS]]
-    heard: list[torch.Tensor] = []
+    heard: list[Tensor] = []
     layers = read_states(
         encoder,
         some,
@@ -151,10 +153,8 @@ class StateSample(AttentionSample):
         """The choice from the states of one layer alone."""
         sample, layer = self.samples[relation], self.forms.index(transform)
         each = [self.gathered[edge][:, layer].astype(np.float32) for edge in sample.edges]
-        states, heads = (
-            np.concatenate([rows[1:] for rows in each]),
-            _with_one(np.stack([rows[0] for rows in each])),
-        )
+        states = np.concatenate([rows[1:] for rows in each])
+        heads = _with_one(np.stack([rows[0] for rows in each]))
         none = {"codes": sample.choices.codes[:0], "indicators": 0, "values": states[:, :0]}
         return StateChoices(**{**vars(replace(sample.choices)), **none}, heads=heads, states=states)
 
@@ -174,14 +174,12 @@ def attend_states(
     """Read the states of the sampled candidates, and which tokens the attention heads rank
     first."""
     hits = attend(encoder, functions, {}, edges, bar).hits
-    tokens = {
-        edge: candidates
-        for sample in samples.values()
-        for edge, candidates in sample.tokens_of.items()
-    }
+    tokens: dict[int, np.ndarray] = {}
+    for sample in samples.values():
+        tokens |= sample.tokens_of
     rows_of: dict[int, np.ndarray] = {}
 
-    def on_layer(function: ReadFunction, states: torch.Tensor) -> None:
+    def on_layer(function: ReadFunction, states: Tensor) -> None:
         known = axes.project(states)
         for edge in np.flatnonzero(edges.function == function.index).tolist():
             if edge in tokens:
@@ -207,7 +205,7 @@ def score_states(
     position, axes_of = axes.layers.index(layer), axes.scaled.shape[2]
     each = forms.reshape(*forms.shape[:2], -1, axes_of)
 
-    def on_layer(function: ReadFunction, states: torch.Tensor) -> None:
+    def on_layer(function: ReadFunction, states: Tensor) -> None:
         known = axes.project(states)[:, position].astype(np.float32)
         relation, head = asked[function.index].T
         heads = _with_one(known)[function.heads[head]]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
@@ -57,6 +58,7 @@ from probing.runs.experiment import Experiment, F, Prepared, R, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
+    from probing.models.loaded import Batch
     from probing.models.masked import ScoringModel
 
 
@@ -91,7 +93,7 @@ class Scorer(Passes[Copy]):
             for start in range(len(text.positions))
         ]
 
-    def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def work(self, batch: Sequence[Copy], inputs: Batch) -> Tensor:
         return self.model.log_probabilities(inputs, *self.places(batch))
 
 
@@ -214,42 +216,39 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
-        phenomenon, relation = (
-            {name: number for number, name in enumerate(names)}
-            for names in (self.phenomena, self.relations)
-        )
         repository: dict[str, int] = {}
         for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
             good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
+            fewer = unmatched(row["bad"]) - unmatched(row["good"])
             about = (
-                phenomenon[row["phenomenon"]],
-                relation[row["relation"]],
+                self.phenomena.index(row["phenomenon"]),
+                self.relations.index(row["relation"]),
                 repository.setdefault(row["repo"], len(repository)),
                 int(row["distance"]),
                 int(row["depth"]),
-                1 + int(np.sign(unmatched(row["bad"]) - unmatched(row["good"]))),
+                1 + int(np.sign(fewer)),
                 by_surface,
             )
             yield EncodedPair(row["index"], good, bad, changed(good, bad), about)
 
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
-        near, cells = NEAR[self.model.dtype], []
+        near = NEAR[self.model.dtype]
         short = [pair for pair in part if not self._exceeds_length(pair)]
         bar.update(len(part) - len(short))
-        scores_of_pairs = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
-        sums = {
-            pair.index: _text_sums(pair, scores) for pair, scores in zip(short, scores_of_pairs)
-        }
-        for pair in short:
-            if near and (np.abs(np.subtract(*sums[pair.index])) < near).any():
-                sums[pair.index] = _text_sums(
-                    pair, [self.scorer.alone(text) for text in (pair.good, pair.bad)]
-                )
-        nothing = [np.zeros(len(results.SCORES))] * 2
+        texts = [(pair.good, pair.bad) for pair in short]
+        sums = {}
+        for pair, of_texts, scores in zip(short, texts, self.scorer.find(texts, bar)):
+            good, bad = _text_sums(pair, scores)
+            if near and (np.abs(good - bad) < near).any():
+                good, bad = _text_sums(pair, map(self.scorer.alone, of_texts))
+            sums[pair.index] = np.concatenate([good, bad]).round(DECIMALS)
+        nothing = np.zeros(2 * len(results.SCORES))
+        cells = []
         for pair in part:
             tokens = [count for where in pair.changed for count in (len(where), int(where.sum()))]
-            scores = np.concatenate(sums.get(pair.index, nothing)).round(DECIMALS)
-            cells.append((pair.index, *pair.about, int(pair.index in sums), *tokens, *scores))
+            read = int(pair.index in sums)
+            summed = sums.get(pair.index, nothing)
+            cells.append((pair.index, *pair.about, read, *tokens, *summed))
         return PreferenceLedger(
             self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made
         ).sorted()
@@ -261,7 +260,7 @@ def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
     return SurfaceRival(texts, keywords)
 
 
-def _text_sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _text_sums(pair: EncodedPair, scores: Iterable[np.ndarray]) -> list[np.ndarray]:
     """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in
     `changed`."""
     return [
@@ -423,19 +422,12 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
                 skips[f"more than {model.longest} sub-tokens"] += 1
                 continue
             ((_, offsets, special),) = model.encode([code.text])
-            start, end = (
-                np.array([getattr(token, name) for token in code.tokens])
-                for name in ("start", "end")
-            )
-            alignment = align(
-                code.text,
-                start,
-                end,
-                offsets[~special],
-                np.zeros((~special).sum(), bool),
-                exact=exact_offsets(model.tokenizer),
-            )
-            unscored = (~special).sum() - len(positions)  # a first sub-token that nothing predicts
+            offsets = offsets[~special]
+            start, end = np.array([(token.start, token.end) for token in code.tokens]).T
+            none = np.zeros(len(offsets), bool)
+            exact = exact_offsets(model.tokenizer)
+            alignment = align(code.text, start, end, offsets, none, exact=exact)
+            unscored = len(offsets) - len(positions)  # a first sub-token that nothing predicts
             first, last = alignment.first - unscored, alignment.last - unscored
             yield TokenizedFunction(
                 row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3))
@@ -463,8 +455,8 @@ def _score_grams(functions: Sequence[TokenizedFunction]) -> None:
     texts = [function.tokens for function in functions]
     counts = Counter(token for tokens in texts for token in tokens)
     halves = np.array_split(np.arange(len(functions)), 2)
+    none = np.empty((0, N), np.uint64)
     for half, other in (halves, halves[::-1]):
-        none = np.empty((0, N), np.uint64)
         grams = NGrams(np.concatenate([none, *(windows(texts[number]) for number in other)]))
         for number in half:
             tokens = texts[number]
@@ -484,16 +476,12 @@ def _match(
         for column, role in enumerate(results.ROLES):
             spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
-            controls = {
-                token: control
-                for token in taken
-                if (control := _control(function, token, taken)) is not None
-            }
+            control_of = {token: _control(function, token, taken) for token in taken}
             for number, (node, span) in enumerate(zip(of_kind, spans)):
-                tokens = [token for token in span if token in controls]
+                tokens = [token for token in span if control_of[token] >= 0]
                 if tokens:
                     about = function.index, kind, number, column, node.level, node.last - node.first
-                    function.asked.append((about, tokens, [controls[token] for token in tokens]))
+                    function.asked.append((about, tokens, [control_of[token] for token in tokens]))
                 elif span:
                     unmatched[role][name] += 1
 
@@ -508,17 +496,13 @@ def _tokens_in(node: Node, role: str) -> list[int]:
     return [*range(node.first, node.last + 1)]
 
 
-def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int | None:
-    """The token outside of `taken` that is most like a token, the first of equals; None without
+def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int:
+    """The token outside of `taken` that is most like a token, the first of equals; -1 without
     any."""
     _, frequency, relative_place = np.abs(function.like - function.like[token]).T
     size = function.last - function.first
-    alike = (
-        (size == size[token])
-        & (frequency <= FREQUENCY_APART)
-        & (relative_place <= PLACE_APART)
-        & (function.first >= 0)
-    )
+    alike = (size == size[token]) & (function.first >= 0) & (function.first[token] >= 0)
+    alike &= (frequency <= FREQUENCY_APART) & (relative_place <= PLACE_APART)
     alike[taken] = False
     apart = np.where(alike, frequency + relative_place, np.inf)
-    return int(apart.argmin()) if alike.any() and function.first[token] >= 0 else None
+    return int(apart.argmin()) if alike.any() else -1

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -113,9 +112,6 @@ class PreferenceLedger(RowLedger):
         **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
         **{f"{text}_{score}": LOG_PROBABILITY for text in ("good", "bad") for score in SCORES},
     }
-
-    def __repr__(self) -> str:
-        return f"PreferenceLedger: {len(self)} pairs of {len(self.names)} phenomena"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -235,31 +231,21 @@ class PreferenceResult(Result[PreferenceLedger]):
     depths: dict[str, Accuracy]
 
     @classmethod
-    def from_ledger(
-        cls, ledger: PreferenceLedger, data_folder: Path | None = None
-    ) -> PreferenceResult:
-        provenance, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
+    def measured(
+        cls, ledger: PreferenceLedger, provenance: PreferenceProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
+        rows, preferred = ledger.rows, ledger.preferred()
         groups = {
-            by: {
-                name: _accuracy(ledger.rows[chosen], preferred[chosen]) for name, chosen in rows_of
-            }
+            by: {name: _accuracy(rows[chosen], preferred[chosen]) for name, chosen in rows_of}
             for by, rows_of in ledger.groups().items()
         }
-        counted = [
-            phenomenon
-            for phenomenon in groups["phenomena"].values()
-            if phenomenon.pairs >= LEAST_PAIRS
-        ]
-        return cls._from_provenance(
-            ledger,
-            data_folder,
-            provenance,
-            provenance.signature(pairs=len(ledger)),
-            functions=len(ledger),
-            accuracy=_accuracy(ledger.rows, preferred),
-            mean=_mean_accuracy(counted),
+        phenomena = groups["phenomena"].values()
+        return {"pairs": len(ledger)}, {
+            "functions": len(ledger),
+            "accuracy": _accuracy(rows, preferred),
+            "mean": _mean_accuracy([one for one in phenomena if one.pairs >= LEAST_PAIRS]),
             **groups,
-        )
+        }
 
     def __repr__(self) -> str:
         lines = [
@@ -416,28 +402,17 @@ class SurprisalResult(Result[SurprisalLedger]):
     distances: dict[str, dict[str, Surprisal]]
 
     @classmethod
-    def from_ledger(
-        cls, ledger: SurprisalLedger, data_folder: Path | None = None
-    ) -> SurprisalResult:
-        provenance = SurprisalProvenance.of(ledger)
-        groups: dict[str, dict[str, dict[str, Surprisal]]] = {
-            by: {} for by in ("node_types", "depths", "distances")
-        }
+    def measured(
+        cls, ledger: SurprisalLedger, provenance: SurprisalProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
+        groups: dict[str, dict[str, dict[str, Surprisal]]] = {}
         for role in ROLES:
             part = ledger.of(role)
             for by, rows_of in part.groups().items():
-                groups[by][role] = {
-                    name: _mean_surprisal(part.rows[chosen]) for name, chosen in rows_of
-                }
-        functions = len(np.unique(ledger.rows["function"]))
-        return cls._from_provenance(
-            ledger,
-            data_folder,
-            provenance,
-            provenance.signature(rows=len(ledger)),
-            functions=functions,
-            **groups,
-        )
+                means = {name: _mean_surprisal(part.rows[chosen]) for name, chosen in rows_of}
+                groups.setdefault(by, {})[role] = means
+        functions = len(np.unique(ledger.function))
+        return {"rows": len(ledger)}, {"functions": functions, **groups}
 
 
 def _mean_surprisal(rows: np.ndarray) -> Surprisal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 import torch
 import transformers
+from torch import Tensor
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError
-from probing.models.loaded import borrowed, full_precision
+from probing.models.loaded import Batch, borrowed, full_precision
 from probing.models.masked import KS, NEAR_LOGITS, RestoringModel, mask_of
 from probing.models.transfer import send
 from probing.runs.batches import Batches
@@ -73,7 +74,7 @@ class Passes(Batches, ABC, Generic[Placed]):
         self.model = model
 
     @abstractmethod
-    def work(self, batch: Sequence[Placed], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def work(self, batch: Sequence[Placed], inputs: Batch) -> Tensor:
         """What is found at all positions of a batch: (M,) or (M, numbers)."""
 
     def passes(self, text: Placed) -> Iterable[Placed]:
@@ -110,7 +111,7 @@ class Passes(Batches, ABC, Generic[Placed]):
         each = [self.work([item], self.model.inputs([item.ids])) for item in self.passes(text)]
         return torch.cat(each).cpu().numpy()
 
-    def places(self, batch: Sequence[Placed]) -> tuple[torch.Tensor, torch.Tensor]:
+    def places(self, batch: Sequence[Placed]) -> tuple[Tensor, Tensor]:
         """The rows and the columns of all positions of a batch, int64 (M,) each, on the model's
         device."""
         rows = np.repeat(np.arange(len(batch)), [len(item.positions) for item in batch])
@@ -141,7 +142,7 @@ class Filler(Passes[Copy]):
     def passes(self, text: Copy) -> list[Copy]:
         return [Copy(*part) for part in self.model.texts(*text)]
 
-    def work(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def work(self, batch: Sequence[Copy], inputs: Batch) -> Tensor:
         return self.model.scores(inputs, *self.places(batch))
 
     def fill(self, groups: Sequence[Sequence[Copy]], bar: tqdm | None = None) -> list[list[Filled]]:

@@ -7,10 +7,8 @@ compared by `restore`.
 
 from __future__ import annotations
 
-import logging
 import os
-import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,8 +34,6 @@ from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.masked import RestoringModel
-
-logger = logging.getLogger(__name__)
 
 DRAWS, DRAWS_OF_DECODER = 20, 2
 """How many random controls a masked copy has by default; a decoder writes into one hole after the
@@ -106,16 +102,12 @@ def mask(
 @dataclass(frozen=True)
 class MaskedFunction:
     """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many
-    copies it has.
-
-    `holes`: how many runs of neighbours are masked, in all copies together.
-    """
+    copies it has."""
 
     index: int
     code: str
     ids: np.ndarray
     copies: int
-    holes: int
 
 
 @dataclass
@@ -141,15 +133,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     draws: int | None = None
     seed: int = 0
     batch_tokens: int | None = None
-    _announced: bool = False
 
     @property
     def asked(self) -> Mapping[str, object]:
         # the cache knows no versions of parsers by itself
-        return {
-            **super().asked,
-            "parser": self._parser,
-        }
+        return {**super().asked, "parser": self._parser}
 
     @property
     def _parser(self) -> str:
@@ -199,7 +187,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         functions: list[MaskedFunction] = []
         skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
         placed: Counter[tuple[str, bool]] = Counter()
-        masked: dict[tuple[int, bool], Counter[int]] = {}  # (node type, T0) -> sub-tokens
+        # node type -> sub-tokens that are masked in T1, and in T0
+        masked: defaultdict[int, tuple[Counter[int], Counter[int]]]
+        masked = defaultdict(lambda: (Counter(), Counter()))
         read = 0
         for batch in rows(data.dataset, data.limit):
             for row, function in zip(batch, masker.read([row["code"] for row in batch])):
@@ -211,15 +201,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 dropped.update(without)
                 placed += of_nodes
                 for copy in copies:
-                    arm = masked.setdefault((copy.node_type, copy.number > 0), Counter())
+                    arm = masked[copy.node_type][copy.number > 0]
                     arm.update(function.ids[copy.positions].tolist())
                 if copies:
-                    holes = sum(_holes(copy.positions) for copy in copies)
-                    functions.append(
-                        MaskedFunction(
-                            row["index"], function.code, function.ids, len(copies), holes
-                        )
-                    )
+                    read_as = row["index"], function.code, function.ids
+                    functions.append(MaskedFunction(*read_as, len(copies)))
         return self.prepared(
             model,
             functions,
@@ -238,11 +224,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 if placed[name, False] + placed[name, True]
             },
             commonest={
-                self.node_types[kind]: (
-                    _commonest(masked[kind, False]),
-                    _commonest(masked[kind, True]),
-                )
-                for kind in sorted({kind for kind, _ in masked})
+                self.node_types[kind]: tuple(map(_commonest, arms))
+                for kind, arms in sorted(masked.items())
             },
         )
 
@@ -260,41 +243,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         """The model, loaded, with its masker."""
         return Restoration(self.model, self.masker, self.batch_tokens)
 
-    @cached_property
-    def _commonest(self) -> dict[int, tuple[int, int]]:
-        commonest = self.provenance.commonest
-        return {
-            number: commonest[name]
-            for number, name in enumerate(self.node_types)
-            if name in commonest
-        }
-
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
-        if self.model.mask is None and not self._announced:
-            self._announce()
         return self.rows(part, bar)[0].sorted()
-
-    def _announce(self) -> None:
-        """Log how long a decoder takes, which reads a text again for each hole: measured on the
-        shortest function."""
-        self._announced = True
-        shortest = self.functions[-1]
-        (text,) = self.masker.read([shortest.code])
-        copies = self.copies(text, shortest.index)[0][: 1 + DRAWS_OF_DECODER]
-        start = time.perf_counter()
-        list(self.restoration.each([(text, copies)]))
-        seconds = time.perf_counter() - start
-        measured = len(shortest.ids) * sum(_holes(copy.positions) for copy in copies)
-        work = sum(len(function.ids) * function.holes for function in self.functions)
-        minutes = seconds * work / measured / self.session.processes.count / 60
-        if minutes > 1:
-            logger.warning(
-                "%s writes into %d holes of %d functions, in about %d minutes: lower --draws, --limit or --node-types",
-                self.model.name,
-                sum(function.holes for function in self.functions),
-                len(self.functions),
-                round(minutes),
-            )
 
     def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
         """The rows of some functions, in their order, and the number of unsure positions of each
@@ -313,18 +263,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     def _ledger_row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
         """The row of the ledger of a copy of a function."""
         copy, filled, _, similarity, floors = restored
-        commonest = self._commonest[copy.node_type][copy.number > 0]
+        commonest = self.provenance.commonest[self.node_types[copy.node_type]][copy.number > 0]
         return (
             *(function.index, copy.node_type, copy.number, copy.seed),
             *(len(copy.positions), *filled.hits, filled.log_probability),
             int((function.ids[copy.positions] == commonest).sum()),
             *chain(similarity, *floors),
         )
-
-
-def _holes(positions: np.ndarray) -> int:
-    """The number of runs of neighbours among sorted positions."""
-    return 1 + int((np.diff(positions) > 1).sum())
 
 
 def _commonest(numbers: Counter[int]) -> int:

@@ -27,6 +27,7 @@ import tree_sitter
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
+from probing.instruments.attention.align import is_space, trimmed
 from probing.instruments.masking.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
 from probing.models.subtokens import check_language, encode, tells_characters
 
@@ -75,7 +76,9 @@ class Maskable:
         self.code, self.protocol, self._leaves = code, protocol, leaves
         self.ids, self.offsets, self.special = subtokens
         self._spans = spans
-        self.place = trimmed(code, self.offsets)
+        start, end = self.offsets.T
+        # spaces alone are the place at their end
+        self.place = np.stack(trimmed(code, start, end, is_space), axis=1)
         if protocol == PUBLISHED:
             self.eligible = np.arange(len(self.ids))
             self._spelled = np.flatnonzero(self.ids == tokenizer.mask_token_id)
@@ -329,7 +332,12 @@ def mask_positions(
     return function.mask(node_type, rate, nodes, seed).positions
 
 
-def seed_of(seed: int, function: int, node_type: str, copy: int) -> int:
+def seed_of(
+    seed: int,
+    function: int,
+    node_type: str,
+    copy: int,
+) -> int:
     """The seed for one masked copy of a function, whatever is drawn before, beside or in another
     process: 63 bits."""
     digest = hashlib.sha256(f"{seed} {function} {node_type} {copy}".encode()).digest()
@@ -396,29 +404,20 @@ def masked_copies(
     return copies, dropped, placed
 
 
-def walk(tree: tree_sitter.Tree) -> Iterator[tuple[tree_sitter.Node, int]]:
-    """Every node before its children, and the number of nodes above it."""
-    cursor, more = tree.walk(), True
-    while more:
-        assert cursor.node is not None  # a cursor always stands on one
-        yield cursor.node, cursor.depth
-        more = cursor.goto_first_child() or cursor.goto_next_sibling()
-        while not more and cursor.goto_parent():
-            more = cursor.goto_next_sibling()
-
-
 def outermost(
     tree: tree_sitter.Tree, node_types: Iterable[str]
 ) -> dict[str, list[tree_sitter.Node]]:
     """The nodes of each type that are in no other of that type, depth first, among all nodes, the
     root included."""
     nodes: dict[str, list[tree_sitter.Node]] = {kind: [] for kind in node_types}
-    above: list[str] = []  # the types of the nodes above
-    for node, depth in walk(tree):
-        del above[depth:]
+    none: frozenset[str] = frozenset()
+    waiting = [(tree.root_node, none)]  # each with the types of the nodes above
+    while waiting:
+        node, above = waiting.pop()
         if node.type in nodes and node.type not in above:
             nodes[node.type].append(node)
-        above.append(node.type)
+            above |= {node.type}
+        waiting += [(child, above) for child in reversed(node.children)]
     return nodes
 
 
@@ -444,24 +443,6 @@ def _leaves(
         return np.array([position_of(node) for node in nodes], np.int64).reshape(-1, 2)
 
     return positions(leaves), positions(no_code)
-
-
-def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:
-    """The characters of sub-tokens (S, 2) without the spaces at either end; spaces alone become the
-    place at their end.
-
-    RoBERTa's tokenizer says so itself, others, such as GPT-2's, count the space in front of a word
-    to it.
-    """
-    space = np.fromiter((character == " " for character in code), bool, len(code))
-    position = np.arange(len(code))
-    word = np.append(
-        np.minimum.accumulate(np.where(space, len(code), position)[::-1])[::-1], len(code)
-    )
-    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, position + 1)))
-    start, end = offsets.T
-    start = np.minimum(word[start], end)
-    return np.stack([start, np.maximum(behind[end], start)], axis=1)
 
 
 def _node_characters(code: str) -> Any:

@@ -10,21 +10,16 @@ nodes of the type are masked, the others are its controls T0, in which as many r
 
 from __future__ import annotations
 
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, MASKING, RowLedger
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import RunSettings
-
-if TYPE_CHECKING:
-    import pandas
 
 SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
 """Of the trees of the source and of the restored text, from 0 to 1."""
@@ -81,9 +76,6 @@ class MaskingLedger(RowLedger):
     @property
     def node_types(self) -> list[str]:
         return self.names
-
-    def __repr__(self) -> str:
-        return f"MaskingLedger: {len(self)} masked copies, {len(self.node_types)} node types"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -198,15 +190,6 @@ class TypeScores(Record):
     t0: Arm
 
 
-class OutcomeArms(NamedTuple):
-    """An outcome of the functions (F,) with a node type, in both arms, and their places in the
-    split."""
-
-    functions: np.ndarray
-    t1: np.ndarray
-    t0: np.ndarray
-
-
 class MaskResult(Result[MaskingLedger]):
     """The restorations of one masked language model on one split, by node type."""
 
@@ -225,48 +208,14 @@ class MaskResult(Result[MaskingLedger]):
     """As in the provenance, like `dropped`."""
 
     @classmethod
-    def from_ledger(cls, ledger: MaskingLedger, data_folder: Path | None = None) -> MaskResult:
-        provenance = MaskProvenance.of(ledger)
+    def measured(
+        cls, ledger: MaskingLedger, provenance: MaskProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
         _check_counts(ledger, provenance)
-        return cls._from_provenance(
-            ledger,
-            data_folder,
-            provenance,
-            provenance.signature(copies=len(ledger)),
-            node_types={
-                name: _type_scores(ledger.rows[chosen]) for name, chosen in ledger.named().items()
-            },
-            copies=len(ledger),
-        )
-
-    def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:
-        """Node type -> an outcome of its functions in both arms; functions of which a copy has no
-        number are left out.
-
-        `outcome`: of OUTCOMES, or a column of FLOORS. Raises UnknownName for another.
-        """
-        if outcome not in (known := (*OUTCOMES, *chain(*FLOORS.values()))):
-            raise UnknownName("outcome", outcome, known)
-        of_types = {name: self.ledger.rows[chosen] for name, chosen in self.ledger.named().items()}
-        return {
-            name: _by_function(rows, _outcome(rows, outcome)) for name, rows in of_types.items()
-        }
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """A table with one row per node type and arm, T1 and T0."""
-        import pandas
-
-        return pandas.DataFrame(
-            {
-                "node_type": name,
-                "arm": arm.upper(),
-                "functions": scores.functions,
-                "masked": scores.masked,
-            }
-            | getattr(scores, arm).model_dump()
-            for name, scores in self.node_types.items()
-            for arm in ("t1", "t0")
-        )
+        named = ledger.named()
+        node_types = {name: _type_scores(ledger.rows[chosen]) for name, chosen in named.items()}
+        copies = {"copies": len(ledger)}
+        return copies, {"node_types": node_types, **copies}
 
     def __repr__(self) -> str:
         lines = [
@@ -285,46 +234,31 @@ class MaskResult(Result[MaskingLedger]):
 def _type_scores(rows: np.ndarray) -> TypeScores:
     """The scores of the rows of one node type."""
     first = rows["copy"] == 0
+    t1, t0 = {}, {}
+    for name in (*SIMILARITIES, "log_probability"):
+        t1[name], t0[name] = _means(rows[name], len(rows[first]))
+    for name, column in zip(("restored", "top5", "top10"), HITS):
+        shares = _means(rows[column] / rows["masked"], len(rows[first]))
+        t1[name], t0[name] = (100 * share for share in shares)
     return TypeScores(
-        functions=int(first.sum()),
+        functions=len(rows[first]),
         masked=int(rows["masked"][first].sum()),
         failed=int(np.isnan(rows[SIMILARITIES[0]]).sum()),
-        t1=_arm(rows, 0),
-        t0=_arm(rows, 1),
+        t1=Arm(**t1),
+        t0=Arm(**t0),
     )
 
 
-def _arm(rows: np.ndarray, arm: int) -> Arm:
-    """The means over functions of one arm, 0 for T1 and 1 for T0."""
-
-    def values(outcome: np.ndarray) -> np.ndarray:
-        return _by_function(rows, outcome)[1 + arm]
-
-    means: dict[str, Any] = {"log_probability": float(values(rows["log_probability"]).mean())}
-    for name in SIMILARITIES:
-        known = values(rows[name])
-        means[name] = float(known.mean()) if len(known) else None
-    for name, column in zip(("restored", "top5", "top10"), HITS):
-        means[name] = 100 * float(values(rows[column] / rows["masked"]).mean())
-    return Arm(**means)
-
-
-def _outcome(rows: np.ndarray, name: str) -> np.ndarray:
-    counts = {"restored": HITS[0], "commonest": "commonest"}
-    return rows[counts[name]] / rows["masked"] if name in counts else rows[name]
-
-
-def _by_function(rows: np.ndarray, values: np.ndarray) -> OutcomeArms:
-    """The values of rows of one node type by function: that of T1, and the mean of those of T0.
+def _means(values: np.ndarray, functions: int) -> tuple[Any, Any]:
+    """The means over functions of T1, and of the means of their controls, T0; None without any.
 
     Functions of which a copy has no number, in either arm, are left out.
     """
-    first = rows["copy"] == 0
-    by_function = values.reshape(first.sum(), -1)  # T1, then its controls
-    known = ~np.isnan(by_function).any(axis=1)
-    return OutcomeArms(
-        rows["function"][first][known], by_function[known, 0], by_function[known, 1:].mean(axis=1)
-    )
+    by_function = values.reshape(functions, -1)  # T1, then its controls
+    known = by_function[~np.isnan(by_function).any(axis=1)]
+    if not len(known):
+        return None, None
+    return float(known[:, 0].mean()), float(known[:, 1:].mean(axis=1).mean())
 
 
 def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:

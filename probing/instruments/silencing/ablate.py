@@ -6,46 +6,54 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
-from codesyntax_metric.topk_uas import RULES
-from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
-from probing.instruments.attention.probe import Probing
-from probing.instruments.attention.result import ProbeResult
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.instruments.attention.probe import Probing, default_direction
+from probing.instruments.masking.fill import key_of
+from probing.instruments.silencing.choose import choose
 from probing.instruments.silencing.result import (
+    DEPENDENTS,
+    LEFT_OUT,
+    LOSS_DECIMALS,
     READING_END,
     RESTORED,
     Chosen,
-    HeadGroup,
+    SilencingLedger,
     SilencingProvenance,
     SilencingResult,
 )
-from probing.instruments.silencing.silence import Silencing
+from probing.instruments.silencing.silence import (
+    Predictor,
+    SilencedFunction,
+    passes_of,
+    targets_of,
+)
 from probing.runs.data import read_functions
-from probing.runs.experiment import run
+from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
-from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
+
+if TYPE_CHECKING:
+    from probing.models.encoder import LanguageModel
 
 logger = logging.getLogger(__name__)
 
 DRAWS = 20
 """The most sets of heads that the best are compared with."""
 
-TOGETHER = (1, 3, 10)
-"""Sizes of the sets of best heads that are silenced together, because one head may replace
-another."""
-
-SETTING_FIELDS = ("draws", "seed", "restored")
-"""Settings that a run is asked for, in the order of the fields of `Silencing`."""
+REFERENCE = 256
+"""The most functions of validation over which the output of a head is averaged: the first that the
+model reads."""
 
 
 @checked
@@ -103,168 +111,139 @@ def ablate(
     session = Session.of(
         model, revision=revision, device=device, max_length=max_length, weights=weights
     )
-    test = Probing(
-        session,
-        read_functions(data, config, "test", limit=limit, sample=sample, seed=seed),
-        direction,
-    )
-    validation = Probing(session, read_functions(data, config, "validation"), direction)
-    best = partial(_agreed_heads, output=output)
-    silencing = Ablation(session, test.data, validation, test, best, draws, seed, restored, tell)
-    result = run(silencing, output, shard)
+    test = read_functions(data, config, "test", limit=limit, sample=sample, seed=seed)
+    ablation = Ablation(session, test, direction, restored, draws, seed, output, tell)
+    result = run(ablation, output, shard)
     if output is not None:
-        silencing.heads  # noqa: B018 - the probes belong there, even if the cache has the result
+        ablation.heads  # noqa: B018 - the probes belong there, even if the cache has the result
     return result
 
 
-class Ablation(Silencing):
-    """Silences the heads that both probes choose."""
+@dataclass
+class Ablation(Experiment[SilencedFunction, SilencingResult]):
+    """Silences the best head of each relation, and heads to compare it with; arguments as of
+    `ablate`. `probes`: the folder in which both probes are."""
 
-    @classmethod
-    def again(cls, provenance: SilencingProvenance, session: Session, data: Any) -> Ablation:
-        test, validation = (
-            Probing(
-                session,
-                read_functions(data, provenance.settings.config, split, limit=limit),
-                provenance.settings.direction,
-            )
-            for split, limit in (
-                (provenance.settings.split, provenance.settings.limit),
-                ("validation", None),
-            )
+    RESULT = SilencingResult
+    SETTING_FIELDS = ("direction", "restored", "draws", "seed")
+
+    direction: str | None = None
+    restored: str = READING_END
+    draws: int = DRAWS
+    seed: int = 0
+    probes: str | os.PathLike | None = None
+    tell: Callable[[str], object] = logger.info
+
+    @property
+    def asked(self) -> Mapping[str, object]:
+        return {**super().asked, "chosen_on": self.validation.data.labels}
+
+    @cached_property
+    def probing(self) -> Probing:
+        """The probe of the same functions, which reads them."""
+        return Probing(self.session, self.data, self.direction)
+
+    @cached_property
+    def validation(self) -> Probing:
+        """That of the split validation."""
+        functions = read_functions(self.data.location, self.data.config, "validation")
+        return Probing(self.session, functions, self.direction)
+
+    @cached_property
+    def model(self) -> LanguageModel:
+        return self.session.language_model()
+
+    @cached_property
+    def reference(self) -> list[np.ndarray]:
+        """The functions (S,) over which the outputs of heads are averaged."""
+        return [function.ids for function in self.validation.encoded.functions[:REFERENCE]]
+
+    @cached_property
+    def heads(self) -> Mapping[str, Chosen]:
+        """The heads of each relation that both probes choose, in the main process."""
+        validation, test = run(self.validation, self.probes), run(self.probing, self.probes)
+        chosen = None
+        if validation is not None and test is not None:
+            chosen = choose(validation, test, self.draws, self.seed)
+        return self.session.processes.share(chosen)
+
+    def prepare(self) -> Prepared[SilencedFunction]:
+        model = self.model  # it may be refused, before anything is probed
+        heads = self.heads
+        encoded, relations, skips = self.probing.encoded
+        left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
+        masked = model.mask is not None
+        direction = self.probing.direction or default_direction(model, self.data.config)
+        restored = DEPENDENTS
+        if masked and direction == HEAD_TO_DEPENDENT:
+            restored = self.restored
+        functions = [
+            SilencedFunction(function.index, function.ids, targets)
+            for function in encoded
+            if (targets := targets_of(function, relations, heads, masked, restored, left_out))
+        ]
+        names = {targets.relation for function in functions for targets in function.targets}
+        passes = sum(
+            len({*map(key_of, passes_of(function, heads, masked))}) for function in functions
         )
-        best, asked = (
-            partial(_agreed_heads, output=None),
-            (getattr(provenance.settings, name) for name in SETTING_FIELDS),
+        prepared = self.prepared(
+            model,
+            functions,
+            skips,
+            f"has a dependent to predict, edges left out {dict(left_out)}",
+            settings={
+                "revision": model.with_head,
+                "weights": model.weights,
+                "begin": model.begin,
+                "chosen_on": self.validation.data.labels,
+                "direction": direction,
+                "restored": restored,
+                "reference": len(self.reference),
+            },
+            run={
+                "predicts": "masked" if masked else "next",
+                "layers": model.layers,
+                "heads": model.heads,
+            },
+            functions=len(functions),
+            passes=len(self.reference) + passes,
+            left_out=left_out,
+            heads={name: heads[name] for name in sorted(names)},
         )
-        return cls(session, test.data, validation, test, best, *asked)
+        if self.session.processes.main:
+            self.tell(_cost(prepared.provenance))
+        return prepared
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        return Predictor(self.model)
+
+    def run(self, part: Sequence[SilencedFunction], bar: tqdm) -> SilencingLedger:
+        if not self.model.means:
+            self.model.learn_means(self.reference)
+        heads, masked = self.provenance.heads, self.model.mask is not None
+        passes = [passes_of(function, heads, masked) for function in part]
+        names, cells = list(heads), []
+        for function, each, predictions in zip(part, passes, self._predictor.find(passes, bar)):
+            asked = [
+                (targets, number)
+                for targets in function.targets
+                for number in range(len(heads[targets.relation].silenced))
+            ]
+            for (targets, number), item, log_probabilities in zip(asked, each, predictions):
+                mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
+                key = function.index, names.index(targets.relation), number, len(item.silenced)
+                counts = targets.edges, len(targets.positions), len(function.ids)
+                cells.append((*key, *counts, round(float(mean), LOSS_DECIMALS)))
+        return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
 
 
-def _agreed_heads(
-    silencing: Silencing, output: str | os.PathLike | None
-) -> dict[str, Chosen] | None:
-    """The heads that both probes choose, in the main process."""
-    validation, test = run(silencing.validation, output), run(silencing.probing, output)
+def _cost(provenance: SilencingProvenance) -> str:
+    """The cost of a run in words, before it begins."""
+    reference = provenance.settings.reference
+    silenced = max(len(head.silenced) for head in provenance.heads.values())
     return (
-        None
-        if validation is None or test is None
-        else choose(validation, test, silencing.draws, silencing.seed)
+        f"{provenance.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
+        f"{provenance.passes - reference:,} over {provenance.functions:,} functions, for {len(provenance.heads)} "
+        f"relations and up to {silenced - 1} sets of silenced heads of each"
     )
-
-
-def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
-    """The heads of each relation of `test` that are best beyond the best offset, on every other
-    function of `validation`, with the scores of the best on test, and the heads that they are
-    compared with.
-
-    Relations have none unless the best head beats a guess by distance on the rest of validation
-    (`beats_guess`).
-    """
-    ledger, offsets = test.ledger, best_offsets(validation.ledger, AVOIDED[0])
-    hard = is_hard(ledger, offsets)
-    chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
-    ranked = ranked_heads(chosen_on)
-    candidates = beats_guess(unseen, chosen_on, ranked)
-    hit, shape = _hit_by_best(ledger, ranked), ledger.ranks.shape[2:]
-    heads = {}
-    for number, name in enumerate(ledger.relations):
-        edges = ledger.relation == number
-        if edges.any() and name in candidates:
-            heads[name] = Chosen(
-                groups=tuple(_head_groups(ranked[name], shape, draws, seed)),
-                edges=int(edges.sum()),
-                score=float(100 * hit[edges].mean()),
-                hard=int((edges & hard).sum()),
-                beyond=float(100 * hit[edges & hard].mean()) if (edges & hard).any() else None,
-            )
-    return heads
-
-
-def halves(ledger: RankLedger) -> tuple[RankLedger, RankLedger]:
-    """The edges of every other function, from which heads are chosen, and those of the rest."""
-    second = np.unique(ledger.function, return_inverse=True)[1] % 2 == 1
-    return ledger.take(~second), ledger.take(second)
-
-
-def ranked_heads(ledger: RankLedger) -> dict[str, np.ndarray]:
-    """Relation -> heads, as numbers over all layers, by their hits with one guess, rule first: the
-    best first."""
-    hits = np.zeros((len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
-    for part, ranks in ledger.parts():
-        np.add.at(hits, ledger.relation[part], ranks[0] == 0)
-    return {
-        name: np.argsort(-hits_of.reshape(-1), kind="stable")
-        for name, hits_of in zip(ledger.relations, hits)
-    }
-
-
-def beats_guess(
-    unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, np.ndarray]
-) -> set[str]:
-    """Relations of which the best head finds more edges of `unseen` functions than a guess that
-    ignores the code.
-
-    The guess draws a distance from head to dependent from those of `chosen_on`, as
-    `probing.evidence.beyond.guesses`. Paired by function, one-sided at 5 %, corrected (Holm) over
-    relations with enough functions in both.
-    """
-    hit, (drawn, sought) = (
-        _hit_by_best(unseen, ranked),
-        (table.first - table.head for table in (chosen_on, unseen)),
-    )
-    p = {}
-    for number, name in enumerate(unseen.relations):
-        seen, edges = (table.relation == number for table in (chosen_on, unseen))
-        functions, function = np.unique(unseen.function[edges], return_inverse=True)
-        if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_CLUSTERS:
-            continue
-        ordered = np.sort(drawn[seen])
-        below, reached = (
-            np.searchsorted(ordered, sought[edges], side) for side in ("left", "right")
-        )
-        gained = np.bincount(function, hit[edges] - (reached - below) / len(ordered))
-        p[name] = paired_p(gained) / 2 if gained.sum() > 0 else 1.0
-    return {name for name, beats in zip(p, rejected(np.array([*p.values()], float))) if beats}
-
-
-def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Whether the best head of its relation finds each edge with one guess, rule first: (E,)."""
-    best = [ranked[name][0] if name in ranked else 0 for name in ledger.relations]
-    return ledger.of_heads(*np.unravel_index([best] * len(RULES), ledger.ranks.shape[2:]))[0] == 0
-
-
-def _head_groups(
-    ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int
-) -> Iterator[HeadGroup]:
-    """The best heads, one and several together, and as many others; not of a number of which there
-    are fewer others."""
-    places = [(int(layer), int(head)) for layer, head in zip(*np.unravel_index(ranked, shape))]
-    for number in TOGETHER:
-        best, others = places[:number], sorted(places[number:])
-        if number == 1:
-            others = [head for head in others if head[0] == best[0][0]]
-            if len(others) > draws:
-                rng = np.random.default_rng([seed, *best[0]])
-                others = [
-                    others[number]
-                    for number in np.sort(rng.choice(len(others), draws, replace=False))
-                ]
-            yield HeadGroup(best=tuple(best), matched=tuple((head,) for head in others))
-        elif number <= len(others):
-            rng = np.random.default_rng([seed, *np.ravel(best).tolist()])
-            matched = tuple(tuple(sorted(_as_many(best, others, rng))) for _ in range(draws))
-            yield HeadGroup(best=tuple(best), matched=matched)
-
-
-def _as_many(
-    best: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]], rng: np.random.Generator
-) -> list[tuple[int, int]]:
-    """As many other heads, from the same layers as far as these have so many."""
-    wanted, drawn = Counter(layer for layer, _ in best), []
-    rest = [others[number] for number in rng.permutation(len(others))]
-    for head in [*rest]:
-        if wanted[head[0]]:
-            wanted[head[0]] -= 1
-            drawn.append(head)
-            rest.remove(head)
-    return [*drawn, *rest[: len(best) - len(drawn)]]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from probing.instruments.silencing.result import SilencingResult
+from probing.instruments.silencing.result import WHOLE as WHOLE_MODEL
+from probing.instruments.silencing.result import SilencingResult, by_group
 from probing.stats.hits import Hits
 from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
 
@@ -26,24 +27,18 @@ def hits(result: SilencingResult) -> dict[str, Hits]:
     cells: dict[int, list[tuple[np.ndarray, ...]]] = {}
     for name in result.relations:
         rows = ledger.rows[named[name]]
-        functions = rows["function"][rows["silenced"] == 0]
-        predicted = rows["log_probability"].reshape(len(functions), -1)
-        names, start = np.full(len(functions), name, object), 1
-        for group in result.heads[name].groups:
-            end = start + 1 + len(group.matched)
-            matched = predicted[:, start + 1 : end].mean(axis=1)
-            cells.setdefault(len(group.best), []).append(
-                (functions, names, predicted[:, 0], predicted[:, start], matched)
-            )
-            start = end
+        functions = rows["function"][rows["silenced"] == WHOLE_MODEL]
+        names = np.full(len(functions), name, object)
+        for number, whole, best, matched in by_group(rows, result.heads[name]):
+            of_systems = whole, best, matched.mean(axis=1)
+            cells.setdefault(number, []).append((functions, names, *of_systems))
     measured = {}
     for number, parts in sorted(cells.items()):
         functions, names, *predictions = map(np.concatenate, zip(*parts))
-        sums = {system: column[None] for system, column in zip(SYSTEMS, predictions)}
         measured[str(number)] = Hits.of_rows(
             functions,
             names,
-            sums,
+            {system: column[None] for system, column in zip(SYSTEMS, predictions)},
             ("log_probability",),
             unit="nats",
             repositories=ledger.repositories,

@@ -10,8 +10,8 @@ others, then the best ten.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -69,14 +69,6 @@ class SilencingLedger(RowLedger):
         "heads": (0, np.inf),
         "log_probability": LOG_PROBABILITY,
     }
-
-    @property
-    def relations(self) -> list[str]:
-        return self.names
-
-    def __repr__(self) -> str:
-        functions = len(np.unique(self.rows["function"]))
-        return f"SilencingLedger: {len(self)} predictions in {functions} functions, {len(self.relations)} relations"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -202,23 +194,6 @@ class RelationCosts(Record):
     costlier: Number
 
 
-class Costs(NamedTuple):
-    """The cost of silencing in the F functions with a relation, in nats per sub-token: number of
-    heads -> of the best ones together (F,), and of M matched sets (F, M).
-    """
-
-    functions: np.ndarray
-    together: dict[int, tuple[np.ndarray, np.ndarray]]
-
-    @property
-    def best(self) -> np.ndarray:
-        return self.together[1][0]
-
-    @property
-    def matched(self) -> np.ndarray:
-        return self.together[1][1]
-
-
 class SilencingResult(Result[SilencingLedger]):
     """The service of one language model's best heads on one split, by relation."""
 
@@ -235,27 +210,16 @@ class SilencingResult(Result[SilencingLedger]):
     left_out: dict[str, Number]
 
     @classmethod
-    def from_ledger(
-        cls, ledger: SilencingLedger, data_folder: Path | None = None
-    ) -> SilencingResult:
-        provenance = SilencingProvenance.of(ledger)
+    def measured(
+        cls, ledger: SilencingLedger, provenance: SilencingProvenance
+    ) -> tuple[dict[str, int], dict[str, Any]]:
         _check_heads(ledger, provenance)
-        whole = ledger.rows[ledger.rows["silenced"] == WHOLE]
-        return cls._from_provenance(
-            ledger,
-            data_folder,
-            provenance,
-            provenance.signature(edges=int(whole["edges"].sum())),
-            relations={
-                name: _relation_costs(*_costs(ledger, name, provenance.heads[name]))
-                for name in sorted(provenance.heads)
-            },
-        )
-
-    def costs(self) -> dict[str, Costs]:
-        """Relation -> the costs in its functions; a cost is above 0 if the silenced head helps to
-        predict."""
-        return {name: _costs(self.ledger, name, self.heads[name])[1] for name in self.relations}
+        relations = {
+            name: _relation_costs(ledger.rows[chosen], provenance.heads[name])
+            for name, chosen in sorted(ledger.named().items())
+        }
+        edges = sum(costs.edges for costs in relations.values())
+        return {"edges": edges}, {"relations": relations}
 
     @property
     def title(self) -> str:
@@ -272,27 +236,32 @@ class SilencingResult(Result[SilencingLedger]):
         return "\n".join([*lines, self.signature])
 
 
-def _costs(ledger: SilencingLedger, relation: str, chosen: Chosen) -> tuple[np.ndarray, Costs]:
-    """The rows of a relation in which nothing is silenced, and the costs in its functions."""
-    rows = ledger.rows[ledger.named()[relation]]
-    whole = rows[rows["silenced"] == WHOLE]
-    lost = whole["log_probability"][:, None] - rows["log_probability"].reshape(len(whole), -1)
-    together, start = {}, 1
+def by_group(
+    rows: np.ndarray, chosen: Chosen
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """The log-probabilities of a relation in its F functions, for each number of heads that are
+    silenced together: of the whole model (F,), without the best heads (F,), and without each of M
+    matched sets (F, M)."""
+    functions = (rows["silenced"] == WHOLE).sum()
+    predicted = rows["log_probability"].reshape(functions, -1)
+    start = 1
     for group in chosen.groups:
         end = start + 1 + len(group.matched)
-        together[len(group.best)] = lost[:, start], lost[:, start + 1 : end]
+        yield len(group.best), predicted[:, 0], predicted[:, start], predicted[:, start + 1 : end]
         start = end
-    return whole, Costs(whole["function"], together)
 
 
-def _relation_costs(whole: np.ndarray, costs: Costs) -> RelationCosts:
-    best, matched = float(costs.best.mean()), costs.matched.mean(axis=0)
+def _relation_costs(rows: np.ndarray, chosen: Chosen) -> RelationCosts:
+    whole = rows[rows["silenced"] == WHOLE]
+    _, log_probability, without_best, without_others = next(by_group(rows, chosen))
+    best = float((log_probability - without_best).mean())
+    matched = (log_probability[:, None] - without_others).mean(axis=0)
     return RelationCosts(
         functions=len(whole),
         edges=int(whole["edges"].sum()),
         sub_tokens=int(whole["sub_tokens"].sum()),
         share=float(100 * (whole["sub_tokens"] / whole["length"]).mean()),
-        log_probability=float(whole["log_probability"].mean()),
+        log_probability=float(log_probability.mean()),
         cost=best,
         matched=float(matched.mean()),
         costlier=int((matched > best).sum()),
@@ -304,13 +273,13 @@ def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> No
     settings say."""
     rows, reason = ledger.rows, ""
     known, scored = provenance.heads, np.unique(rows["relation"])
-    if sorted(known) != sorted(ledger.relations) or len(scored) != len(known):
+    if sorted(known) != sorted(ledger.names) or len(scored) != len(known):
         reason = "its relations are others than its settings say"
     else:
         heads: list[int] = []
         numbers: list[int] = []
         for relation in rows["relation"][rows["silenced"] == WHOLE]:
-            silenced = known[ledger.relations[relation]].silenced
+            silenced = known[ledger.names[relation]].silenced
             heads += map(len, silenced)
             numbers += range(len(silenced))
         if heads != rows["heads"].tolist() or numbers != rows["silenced"].tolist():

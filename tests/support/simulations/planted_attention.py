@@ -31,7 +31,7 @@ class Planted:
     """A model of one sub-token a token: the first sub-token of a function is its number."""
 
     name, revision, precision, family, weights = "planted", "0", "float32", "planted", "attention"
-    begin = None
+    begin, causal = None, False
     device = torch.device("cpu")
 
     def __init__(self, maps: dict[int, np.ndarray], known: dict[int, np.ndarray]):

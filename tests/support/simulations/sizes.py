@@ -13,7 +13,7 @@ from probing.evidence.masked import gains
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import FILLERS
-from probing.instruments.silencing import ablate
+from probing.instruments.silencing import choose
 from probing.instruments.silencing import hits as silencing
 from probing.report.silencing import MOST, verdict
 from probing.stats import intervals
@@ -142,7 +142,7 @@ def candidates_chosen(functions: int, simulations: int, seed: int, more: float =
                 names, function, relation, head, distances[drawn], distances[drawn], head + 50
             )
             ledger = RankLedger.of(table, np.broadcast_to(ranks, (len(RULES), *ranks.shape)), {})
-            chosen_on, unseen = ablate.halves(ledger)
-            found = ablate.beats_guess(unseen, chosen_on, ablate.ranked_heads(chosen_on))
+            chosen_on, unseen = choose.halves(ledger)
+            found = choose.beats_guess(unseen, chosen_on, choose.ranked_heads(chosen_on))
             chosen.append(names[0] in found if more else bool(found))
     return 100 * float(np.mean(chosen))
