@@ -286,13 +286,10 @@ class Course:
     offset: float
     differences: np.ndarray
 
-    def passes(self, level: float | None = None) -> int | None:
-        """The first checkpoint from which on all intervals lie above `level`, by default above the
-        offset baseline.
-
-        None if the last one does not.
-        """
-        low = self.differences[1] if level is None else self.scores[1] - level
+    def passes(self) -> int | None:
+        """The first checkpoint from which on all intervals lie above the offset baseline; None if
+        the last one does not."""
+        low = self.differences[1]
         (below,) = np.nonzero(~(low > 0))
         first = int(below[-1]) + 1 if len(below) else 0
         if first < len(low):

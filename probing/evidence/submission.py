@@ -35,7 +35,7 @@ from pydantic import (
     model_validator,
 )
 
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import DatasetError, EntryError
 from codesyntax_dataset.languages import CONFIGS
 from probing.instruments.registry import INSTRUMENTS
 from probing.models.cache_dir import VERSIONS
@@ -216,6 +216,15 @@ class Submission(Record):
             "versions": result.versions,
         }
         return cls.read(HitsFile.open(save(tables, cls.LAYOUT, shared | fields)))
+
+    @classmethod
+    def check_settings(cls, settings: Record) -> None:
+        """Raise EntryError for settings that no board takes, such as those of a control."""
+        expected: Any = cls.model_fields["settings"].annotation
+        try:
+            expected.model_validate(settings.model_dump(mode="json"))
+        except ValidationError as error:
+            raise EntryError(explain(error, "the settings")) from error
 
     @classmethod
     def read(cls, file: HitsFile) -> Self:
@@ -400,10 +409,10 @@ def instead_of_board(instrument: str) -> str:
 
 def for_boards(make: Callable[[], Submission]) -> Submission | None:
     """The submission that `make` returns; None of what no board takes, such as a control or a
-    partial run."""
+    partial run, or without the data."""
     try:
         return make()
-    except EntryError as error:
+    except (DatasetError, EntryError) as error:
         logger.info("no entry for boards: %s", error)
         return None
 

@@ -13,7 +13,7 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
-from probing.evidence.gather import by_instrument, of_file
+from probing.evidence.gather import by_instrument, masked_results, submission_of
 from probing.evidence.submission import for_boards
 from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
@@ -124,7 +124,7 @@ def _entries(
 ) -> dict[str, bytes]:
     """Path in the folder -> the entry of each result that a board takes."""
     entries = [subject.entry for findings in all_findings for subject in findings.subjects]
-    entries += [for_boards(partial(of_file, file, data)) for file in masked]
+    entries += [for_boards(partial(submission_of, masked_results(file), data)) for file in masked]
     return {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries if entry}
 
 
