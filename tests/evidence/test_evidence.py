@@ -73,12 +73,8 @@ def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
     expected = baseline(few_functions, "python").summaries
+    assert model.splits.baselines.summaries == expected
     for protocol in PUBLISHED_FIRST:
-        for kind in ("offset", "keyword", "combined"):
-            hits = model.splits.baselines.hits[protocol][kind].hits.mean(kind)
-            for rule, of_k in expected[protocol][kind]["scores"].items():
-                for k, (score, *_) in of_k.items():
-                    assert hits.at(MEASURES.index((rule, int(k)))).value == pytest.approx(score)
         mean = model.hits[protocol].hits.mean("model").at(MEASURES.index(("any", 3))).value
         best = expected[protocol]["combined"]["scores"]["any"]["3"][0]
         tested = model.comparisons[protocol].mean.at(MEASURES.index(("any", 3)))

@@ -457,7 +457,7 @@ def link(folder: Path) -> None:
     (folder / "java/test.parquet").symlink_to(folder.parent / "elsewhere.parquet")
 
 
-YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 5000}\nconfigs:"
+YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 1500}\nconfigs:"
 MADE = "was not made by `codesyntax build`"
 HEADER = {"huggingface": "{"}, {"huggingface": "[" * 100_000}
 

@@ -408,7 +408,7 @@ def test_a_file_in_the_model_repository_that_is_no_text(hub):
         submit._text_in_repository(client(), MODEL, "README.md")
 
 
-@pytest.mark.parametrize("content", ["- value: 5\n", "7", "[" * 5000])
+@pytest.mark.parametrize("content", ["- value: 5\n", "7", "[" * 1500])
 def test_results_in_the_model_repository_that_are_broken(content):
     with pytest.raises(HubError, match="not what the Hub reads"):
         submit._merged(content, [])
@@ -444,7 +444,7 @@ def test_results_that_grow_when_they_are_read_stay_small():
         "---\n- a\n---\n",
         "---\nmodel-index: [{}]\n---\n",
         "---\ntags: 5\n---\n",
-        "---\na: " + "[" * 5000 + "\n---\n",
+        "---\na: " + "[" * 1500 + "\n---\n",
         CARD.decode().replace("nyu-mll/glue", "[1]"),
         "---\nlicense: mit\n# Never closed\n",
         "\ufeff---\nlicense: mit\n---\n",
