@@ -414,7 +414,7 @@ class WholeSplits(Splits):
         rivals = dict(self.baselines.hits)
         if model is not None and rival is not None and model.in_mean:
             chosen[BEYOND_OFFSET] = model.chosen
-            rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model) for kind in BASELINES}
+            rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model.chosen) for kind in BASELINES}
         result = probed.test
         chosen_on = probed.validation
         return AttentionSubmission.of_result(

@@ -340,11 +340,9 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     yield from _difference(in_mean, differences.get(protocol))
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        known = rivals.hits[kind]
-        of_shown = known.only(set(known.relations) & set(model.shown.relations))
-        some = _chosen_scores(of_shown, without).only(measures=TABLE_MEASURES)
-        yield from some.scored_groups(kind)
-        yield from _chosen_scores(rivals.of(kind, model), without).scored_means(kind)
+        some = _chosen_scores(rivals.of(kind, model.shown), without)
+        yield from some.only(measures=TABLE_MEASURES).scored_groups(kind)
+        yield from _chosen_scores(rivals.of(kind, model.chosen), without).scored_means(kind)
 
     def offsets(relation: str, measure: Any) -> str:
         return ", ".join(map(str, model.offsets[relation]))

@@ -324,27 +324,16 @@ class _Entries:
                 self.left_out.append(LeftOut(name, printable(reason)))
 
     def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
+        """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
         entry = load(path)
         if self.checker and self.checker.from_data(entry):
             self.from_data.add(entry.table)
-            again = (
-                _checked_entry(self.checker, entry, opened.ledger, name) if self.verify else None
-            )
-            if again:
-                self.verified[name] = again
+            if self.verify:
+                try:
+                    self.verified[name] = self.checker.again(entry, opened.ledger)
+                except (LedgerError, DatasetError) as error:
+                    logger.warning("%s could not be checked: %s", name, printable(str(error)))
         return entry
-
-
-def _checked_entry(
-    checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str
-) -> RunAgain | None:
-    """The check of an entry by running it again, None if it could not be; raises EntryError if it
-    is refuted."""
-    try:
-        return checker.again(entry, ledger)
-    except (LedgerError, DatasetError) as error:
-        logger.warning("%s could not be checked: %s", name, printable(str(error)))
-        return None
 
 
 class _Source(NamedTuple):
