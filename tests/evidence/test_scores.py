@@ -12,8 +12,10 @@ from conftest import ROOT, cut
 from support.evidence.masked_entries import masked
 
 import probing
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BASELINES
 from probing.cli.group import main
+from probing.evidence.masked import comparable
 from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.scores import COLUMNS
 
@@ -138,6 +140,13 @@ def test_masking_is_the_mean_over_functions():
         best = fillers.loc[number]
         assert gain.value == pytest.approx(t1 - best.max())
         assert f"{gain.chosen}_jaccard" in best[best == best.max()]
+
+
+def test_a_masking_result_of_an_unknown_config_is_none(tmp_path):
+    file = masked().save(tmp_path)
+    file.write_text(file.read_text().replace('"config": "python"', '"config": "perl"'))
+    with pytest.raises(LedgerError, match=f"{file.name} is not a masking result .*'perl'"):
+        comparable([file])
 
 
 @pytest.mark.slow
