@@ -660,9 +660,8 @@ def test_the_page_of_a_model_by_keyboard(large, page, python):
         assert ("few functions" in cells[0]) == published.groups[relation].few
         if relation not in held_out.groups:
             assert [cell.strip("|") for cell in cells[3:7]] == ["–"] * 4
-    (name,) = held_out.names[:1]
     score, rival = (float(held_out.scores(of)[0, 0]) for of in ("model", "combined"))
-    shown, head, *others = rows[name][3:7]
+    shown, head, *others = rows[held_out.names[0]][3:7]
     assert head == entry.head("held-out", 0, 0)
     told = [float(cell.strip("|").split("|")[0].replace("−", "-")) for cell in (shown, *others)]
     assert told == pytest.approx([score, rival, score - rival], abs=0.0501)
