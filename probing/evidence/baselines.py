@@ -379,14 +379,11 @@ class BaselineResult:
     def same_relations(self) -> dict[str, Means]:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with
         its means."""
-        same = {}
-        for kind, chosen in self.hits["published"].items():
-            relations = self.hits["held-out"][kind].relations
-            if chosen.relations == relations:
-                same[kind] = self.summaries["published"][kind]["scores"]
-            else:
-                same[kind] = means(chosen.only(relations).hits.mean(kind))
-        return same
+        relations = {kind: chosen.relations for kind, chosen in self.hits["held-out"].items()}
+        return {
+            kind: means(chosen.only(relations[kind]).hits.mean(kind))
+            for kind, chosen in self.hits["published"].items()
+        }
 
     def to_json(self) -> str:
         """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""

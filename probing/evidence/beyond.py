@@ -134,12 +134,12 @@ class Rivals:
 
     def against(self, model: Beyond) -> Comparison:
         """The differences of a model to the combined baseline, on the relations of its score."""
-        return compare(model.chosen, self.of(BEST_BASELINE, model), TABLE_MEASURES)
+        return compare(model.chosen, self.of(BEST_BASELINE, model.chosen), TABLE_MEASURES)
 
-    def of(self, kind: str, model: Beyond) -> ChosenHits:
-        """The hits of a baseline on the relations of a model's score."""
+    def of(self, kind: str, model: ChosenHits) -> ChosenHits:
+        """The hits of a baseline on the relations of a model's."""
         known = self.hits[kind]
-        return known.only(set(known.relations) & set(model.chosen.relations))
+        return known.only(set(known.relations) & set(model.relations))
 
     def guessed(self, model: Beyond) -> np.ndarray:
         """The expected score of a guess: percent, (M,), mean over the relations of a model's

@@ -153,9 +153,7 @@ def _by_place(
     places: dict[_Place, Probed] = {}
     for model in models:
         settings = model.test.settings
-        shared = _Place(
-            settings.data, settings.labels, settings.config, settings.split, settings.direction
-        )
+        shared = _Place(*(getattr(settings, name) for name in _Place._fields))
         if shared in places:
             files = " and ".join(str(result.files["test"]) for result in (places[shared], model))
             raise LedgerError(
@@ -286,13 +284,10 @@ class Course:
     offset: float
     differences: np.ndarray
 
-    def passes(self, level: float | None = None) -> int | None:
-        """The first checkpoint from which on all intervals lie above `level`, by default above the
-        offset baseline.
-
-        None if the last one does not.
-        """
-        low = self.differences[1] if level is None else self.scores[1] - level
+    def passes(self) -> int | None:
+        """The first checkpoint from which on all intervals lie above the offset baseline; None if
+        the last one does not."""
+        low = self.differences[1]
         (below,) = np.nonzero(~(low > 0))
         first = int(below[-1]) + 1 if len(below) else 0
         if first < len(low):
@@ -329,9 +324,8 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     hard = None
     chance = float("nan")
     if rivals is not None and in_mean:
-        hard = _course(
-            [hard_edges.chosen for hard_edges in in_mean], rivals.of("offset", in_mean[0])
-        )
+        chosen = [hard_edges.chosen for hard_edges in in_mean]
+        hard = _course(chosen, rivals.of("offset", chosen[0]))
         chance = float(rivals.guessed(in_mean[0])[0])
     return Emergence(
         model=ordered[0].probed.test.settings.model,

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, UnknownName
+from codesyntax_dataset.errors import EntryError, LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
-    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
 )
@@ -32,7 +31,6 @@ from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
-from probing.evidence.impossible import NO_RELATIONS
 from probing.evidence.protocols import (
     SAME_RELATIONS,
     TABLE_MEASURES,
@@ -44,18 +42,20 @@ from probing.evidence.protocols import (
     choose_least,
     compare,
     compare_means,
+    lacks_relations,
+    side_by_side,
 )
-from probing.evidence.submission import instead_of_board
+from probing.evidence.submission import Submission, instead_of_board
 from probing.evidence.submission_attention import (
     AttentionSubmission,
     chosen_of,
     rivals_of,
     table_of,
 )
-from probing.evidence.submission_masked import MaskedSubmission
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import ProbeResult, load
+from probing.instruments.masking.result import MaskResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
@@ -95,22 +95,20 @@ def find(paths: Paths) -> list[Probed]:
     file that is not a result, for one whose numbers do not follow from its ledger, and for a result
     without its counterpart. Of two equal results one is used; LedgerError if they differ.
     """
-    named = {file: load(file) for file in files_of(paths)}
-    beside = {
-        file
-        for path in named
-        for file in _attention_results(path.parent)
-        if ".validation." in file.name
-    } - set(named)
+    named = files_of(paths)
+    results = {file: load(file) for file in named}
+    for file in files_of(sorted({file.parent for file in named})):
+        if ".validation." in file.name and file not in results:
+            results[file] = load(file)
     chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
-    for file, result in [*named.items(), *((file, load(file)) for file in sorted(beside))]:
-        known = chosen_on.get(alike(result))
-        if result.settings.split == "validation" and (
-            known is None or known[0].settings.limit is not None
-        ):
-            chosen_on[alike(result)] = result, file
+    for file, result in results.items():
+        if result.settings.split == "validation":
+            known, _ = chosen_on.setdefault(alike(result), (result, file))
+            if known.settings.limit is not None:
+                chosen_on[alike(result)] = result, file
     pairs: list[Probed] = []
-    for file, result in named.items():
+    for file in named:
+        result = results[file]
         if result.settings.split == "validation":
             continue
         if same := [pair for pair in pairs if pair.test.settings == result.settings]:
@@ -199,38 +197,70 @@ def _settings(file: Path) -> Settings:
 
 
 def files_of(paths: Paths) -> list[Path]:
-    """The results of attention probes among files and folders; raises LedgerError for a folder
-    without any."""
-    files: dict[Path, None] = {}
-    for path in map(Path, paths):
-        results = _attention_results(path) if path.is_dir() else [path]
-        if not results:
-            raise LedgerError(
-                f"{path} has no results: expected what `codesyntax probe --output` writes"
-            )
-        files |= dict.fromkeys(results)
-    return list(files)
+    """The results of attention probes among files and folders; raises LedgerError if there are
+    none."""
+    files = by_instrument(paths)[ATTENTION]
+    if not files:
+        given = ", ".join(map(str, paths))
+        raise LedgerError(f"{given}: no results of `codesyntax probe`")
+    return files
 
 
 def by_instrument(paths: Paths) -> dict[str, list[Path]]:
-    """Instrument -> the results among files and folders. Of attention, the paths that are left: a
-    folder that has other results alone is not."""
+    """Instrument -> its results among files and folders, each once. Files that are no results are
+    with those of attention, whose readers say what is wrong with them.
+
+    Raises LedgerError for a folder without any result.
+    """
     by_name: dict[str, dict[Path, None]] = {name: {} for name in INSTRUMENTS}
     for path in map(Path, paths):
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        others = {
-            file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()
-        }
-        for file, kind in others.items():
-            by_name[kind][file] = None
-        if not others or (path.is_dir() and _attention_results(path)):
-            by_name[ATTENTION][path] = None
+        files = [path]
+        if path.is_dir():
+            files = sorted(file for file in path.glob("*.json") if ledger_path(file).exists())
+        if not files:
+            raise LedgerError(
+                f"{path} has no results: expected what `codesyntax probe --output` writes"
+            )
+        for file in files:
+            instrument = instrument_of(ledger_path(file)) or ATTENTION
+            by_name.get(instrument, by_name[ATTENTION])[file] = None
     return {name: list(files) for name, files in by_name.items()}
 
 
-def _others() -> set[str]:
-    """The instruments that do not probe attention."""
-    return INSTRUMENTS.keys() - {ATTENTION}
+class EntryResults(NamedTuple):
+    """The results of one model on one config that make an entry for boards, by split: their
+    `files`, and what was `read`."""
+
+    files: dict[str, Path]
+    read: dict[str, Any]
+
+    @property
+    def settings(self) -> Any:
+        return self.read["test"].settings
+
+
+def results_for_entries(paths: Paths) -> list[EntryResults]:
+    """The results in files and folders, those of attention probes first.
+
+    Raises what `find` does, and LedgerError for results of instruments that no board takes.
+    """
+    others = by_instrument(paths)
+    probed = others.pop(ATTENTION)
+    masked = others.pop(MASKING)
+    for name, files in others.items():
+        if files:
+            raise LedgerError(f"{files[0]}: {instead_of_board(name)}")
+    pairs = find(probed) if probed else []
+    results = [
+        EntryResults(pair.files, {"test": pair.test, "validation": pair.validation})
+        for pair in pairs
+    ]
+    return results + [masked_results(file) for file in masked]
+
+
+def masked_results(file: Path) -> EntryResults:
+    """A masking result, which alone makes an entry."""
+    return EntryResults({"test": file}, {"test": MaskResult.load(file)})
 
 
 @dataclass
@@ -256,7 +286,13 @@ class Splits:
         return {avoided: rivals(*edges, avoided, self.direction) for avoided in self.avoided}
 
     def only(self, probed: Probed) -> Probed:
-        """Two probes, restricted to these functions."""
+        """Two probes, restricted to these functions.
+
+        Raises LedgerError unless they are of these labels, and have all edges of the functions that
+        they have.
+        """
+        for part, edges in self.edges.items():
+            _check_edges(probed, part, edges)
         return probed.only(self.edges["test"].function, self.edges["validation"].function)
 
 
@@ -264,14 +300,14 @@ class Splits:
 class Evidence:
     """One model on one config, by both protocols, with the baselines on the functions of `splits`.
 
-    `whole`: makes the same of all functions of both splits, if these are not all; `read`: in the
-    latter, the probes of the functions that the model could read.
+    `read`: the probes of all functions that the model could read; `whole`: reads the functions that
+    entries for boards are of.
     """
 
     probed: Probed
     splits: Splits
-    whole: Callable[[], Evidence] | None = None
-    read: Probed | None = None
+    read: Probed
+    whole: Callable[[], WholeSplits]
 
     @cached_property
     def hits(self) -> dict[str, ChosenHits]:
@@ -291,8 +327,8 @@ class Evidence:
     def _unread(self) -> np.ndarray:
         """The functions of validation that the model could not read, of which `probed` has the
         worst ranks."""
-        read = self.read or self.probed
-        return np.setdiff1d(self.probed.validation.ledger.function, read.validation.ledger.function)
+        read = self.read.validation.ledger.function
+        return np.setdiff1d(self.probed.validation.ledger.function, read)
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
@@ -306,26 +342,15 @@ class Evidence:
         }
 
     @cached_property
-    def same_relations(self) -> tuple[Estimate, Estimate | None]:
-        """The means of *published* over the relations of *held-out*, which compare with its own,
-        and their difference to the best baseline's, None for controls with other labels."""
-        published = self.hits[PUBLISHED].only(self.hits[HELD_OUT].relations)
-        mean = published.hits.mean(published.system)
-        if PUBLISHED not in self.comparisons:
-            return mean, None
-        if published.relations == self.hits[PUBLISHED].relations:
-            return mean, self.comparisons[PUBLISHED].mean
-        return mean, compare_means(published, self.splits.baselines.hits[PUBLISHED][BEST_BASELINE])
-
-    @property
     def differences(self) -> dict[str, Estimate]:
-        """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's, (M,), p
-        not corrected over models; empty for controls with other labels."""
+        """Protocol -> the difference of the mean to the best baseline's, (M,), p not corrected over
+        models, and that of SAME_RELATIONS if it is another; empty for controls with other labels."""
         means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
-        same = self.same_relations[1]
-        if same is None:
-            return means
-        return {**means, SAME_RELATIONS: same}
+        if means and lacks_relations(self.hits):
+            same = side_by_side(self.hits)[SAME_RELATIONS]
+            baseline = self.splits.baselines.hits[PUBLISHED][BEST_BASELINE]
+            means[SAME_RELATIONS] = compare_means(same, baseline)
+        return means
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
@@ -353,45 +378,7 @@ class Evidence:
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
-        if self.whole is None:
-            return self._submission()
-        return self.whole()._submission()
-
-    def _submission(self) -> AttentionSubmission:
-        read = self.read or self.probed
-        avoided = AVOIDED[0]
-        test = read.test
-        validation = read.validation
-        model = self.beyond[avoided]
-        rival = self.splits.rivals[avoided]
-        rivals = {name: self.splits.baselines.hits[name] for name in PUBLISHED_FIRST}
-        chosen = dict(self.hits)
-        if (
-            model is not None
-            and rival is not None
-            and model.in_mean
-            and test.settings.control is None
-        ):
-            chosen[BEYOND_OFFSET] = model.chosen
-            rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model) for kind in BASELINES}
-        unread = np.setdiff1d(self.hits[PUBLISHED].functions, test.ledger.function)
-        return AttentionSubmission.of_result(
-            test,
-            {name: table_of(hits, rivals[name]) for name, hits in chosen.items()},
-            scoring=SCORING_VERSION,
-            layers=test.layers,
-            heads=test.heads,
-            chosen_on={
-                "labels": validation.settings.labels,
-                "functions": validation.functions,
-                "edges": len(validation.ledger),
-            },
-            ledgers={"test": test.ledger.digest(), "validation": validation.ledger.digest()},
-            unread=unread.tolist(),
-            chosen={
-                name: chosen_of(hits, rivals[name], test.heads) for name, hits in chosen.items()
-            },
-        )
+        return self.whole().submission(self.read)
 
 
 SHORT_CODE = 1_300
@@ -412,39 +399,58 @@ class WholeSplits(Splits):
         }
         super().__init__(edges, direction, AVOIDED[:1])
 
-    def evidence(self, read: Probed) -> Evidence:
-        """That on a model which could read a part of the functions: what it could not is missed by
-        every head."""
-        read = self.only(read)
+    def submission(self, probed: Probed) -> AttentionSubmission:
+        """As of `Evidence.submission`."""
+        AttentionSubmission.check_settings(probed.test.settings)
+        read = self.only(probed)
         test, validation = (
             ProbeResult.from_ledger(self.completed(getattr(read, split).ledger, split))
             for split in ("test", "validation")
         )
-        return Evidence(Probed(test, validation, read.files), self, read=read)
+        evidence = Evidence(Probed(test, validation, read.files), self, read, lambda: self)
+        model = evidence.beyond[AVOIDED[0]]
+        rival = self.rivals[AVOIDED[0]]
+        chosen = dict(evidence.hits)
+        rivals = dict(self.baselines.hits)
+        if model is not None and rival is not None and model.in_mean:
+            chosen[BEYOND_OFFSET] = model.chosen
+            rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model.chosen) for kind in BASELINES}
+        result = probed.test
+        chosen_on = probed.validation
+        return AttentionSubmission.of_result(
+            result,
+            {name: table_of(hits, rivals[name]) for name, hits in chosen.items()},
+            scoring=SCORING_VERSION,
+            layers=result.layers,
+            heads=result.heads,
+            chosen_on={
+                "labels": chosen_on.settings.labels,
+                "functions": chosen_on.functions,
+                "edges": len(chosen_on.ledger),
+            },
+            ledgers={"test": result.ledger.digest(), "validation": chosen_on.ledger.digest()},
+            unread=np.setdiff1d(test.ledger.function, result.ledger.function).tolist(),
+            chosen={
+                name: chosen_of(hits, rivals[name], result.heads) for name, hits in chosen.items()
+            },
+        )
 
     def completed(self, ledger: RankLedger, split: str) -> RankLedger:
         """The ledger with the edges of these functions: those of functions that were not read have
-        the worst rank."""
+        the worst rank.
+
+        Raises LedgerError unless it has all edges of the others.
+        """
         edges = self.edges[split]
         ledger = ledger.only(edges.function)
-        missed = ~np.isin(edges.function, ledger.function)
-        if not missed.any():
+        read = np.isin(edges.function, ledger.function)
+        if np.count_nonzero(read) != len(ledger):
+            raise LedgerError(f"a ledger of {split} does not have the edges of the data")
+        if read.all():
             return ledger
-        names = [
-            *ledger.relations,
-            *(name for name in edges.relations if name not in ledger.relations),
-        ]
-        columns = {
-            name: np.concatenate([column, getattr(edges, name)[missed]])
-            for name, column in ledger.columns.items()
-        }
-        numbers = np.array([names.index(name) for name in edges.relations])
-        columns["relation"][len(ledger) :] = numbers[edges.relation[missed]]
-        lost = np.full(
-            (len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8
-        )
-        ranks = np.concatenate([np.asarray(ledger.ranks), lost], axis=1)
-        return RankLedger(names, **columns, ranks=ranks, settings=ledger.settings)
+        ranks = np.full((len(RULES), len(edges), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
+        ranks[:, read] = ledger.ranks
+        return RankLedger.of(edges, ranks, ledger.settings)
 
 
 def _characters(data: Any, config: str, split: str) -> np.ndarray:
@@ -492,22 +498,6 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     results on different data, configs, splits or directions, or without common functions, and if
     the labels of the data differ.
     """
-    splits, whole = _read_data(probed, data)
-    return [Evidence(splits.only(model), splits, of_all) for model, of_all in zip(probed, whole)]
-
-
-def submission_of(probed: Probed, data: Any = None) -> AttentionSubmission:
-    """`Evidence.submission` of what `gather` makes of one model, without baselines on the functions
-    that it could read."""
-    splits, (whole,) = _read_data([probed], data)
-    return (whole() if whole else Evidence(splits.only(probed), splits))._submission()
-
-
-def _read_data(
-    probed: Sequence[Probed], data: Any
-) -> tuple[Splits, list[Callable[[], Evidence] | None]]:
-    """The functions that `gather` compares on, and what makes the evidence of each model on all
-    functions, None if these are all. Raises what `gather` does."""
     settings = [model.test.settings for model in probed]
     for name in ("data", "config", "split", "direction", "limit"):
         if len(values := {str(getattr(model, name)) for model in settings}) > 1:
@@ -515,65 +505,60 @@ def _read_data(
                 f"results with different {name} do not compare: {', '.join(sorted(values))}"
             )
     first = settings[0]
-    functions = {
-        part: _common([getattr(model, part).ledger for model in probed])
-        for part in ("validation", "test")
-    }
-    data = find_data(probed[0].files["test"], first) if data is None else data
-    edges = {
-        part: replace(
-            baselines.read_edges(data, first.config, split, functions[part]),
-            repositories=getattr(probed[0], part).ledger.repositories,
-        )
-        for part, split in (("validation", "validation"), ("test", first.split))
-    }
-    for part, part_edges in edges.items():
-        for model in probed:
-            _check_edges(model, part, part_edges, len(functions[part]), data)
-    short = _characters(data, first.config, "validation").max() <= SHORT_CODE
-    sizes = len(functions["test"]), len(functions["validation"])
+    location = find_data(probed[0].files["test"], first) if data is None else data
+    edges = {}
+    for part, split in (("validation", "validation"), ("test", first.split)):
+        ledgers = [getattr(model, part).ledger for model in probed]
+        functions = _common(ledgers)
+        of_part = baselines.read_edges(location, first.config, split, functions)
+        if of_part.settings.functions != len(functions):
+            raise LedgerError(
+                f"{probed[0].files[part]} has functions that have no edges in {location}: its ledger was altered, or "
+                "belongs to other data"
+            )
+        edges[part] = replace(of_part, repositories=ledgers[0].repositories)
+    splits = Splits(edges, first.direction)
     # read if any model needs it
-    whole = cache(partial(WholeSplits, data, first.config, first.direction))
-
-    def of_all(model: Probed) -> Evidence:
-        return whole().evidence(model)
-
-    return Splits(edges, first.direction), [
-        None if _is_whole(model, *sizes, short) else partial(of_all, model) for model in probed
-    ]
+    whole = cache(partial(WholeSplits, location, first.config, first.direction))
+    return [Evidence(splits.only(model), splits, model, whole) for model in probed]
 
 
-def _check_edges(probed: Probed, part: str, edges: Edges, functions: int, data: Any) -> None:
-    """Raise LedgerError unless a probe is of the labels of `edges`, and has these in so many
+def submission_of(results: EntryResults, data: Any = None) -> Submission:
+    """The entry for boards of results; `data`: the location of the dataset, if not that in the
+    results.
+
+    Raises EntryError for what no board takes, such as a partial run or a control.
+    """
+    settings = results.settings
+    location = find_data(results.files["test"], settings) if data is None else data
+    test = results.read["test"]
+    if isinstance(test, MaskResult):
+        return submission_masked.of_result(test, location)
+    probed = Probed(test, results.read["validation"], results.files)
+    AttentionSubmission.check_settings(settings)
+    return WholeSplits(location, settings.config, settings.direction).submission(probed)
+
+
+def _check_edges(probed: Probed, part: str, edges: Edges) -> None:
+    """Raise LedgerError unless a probe is of the labels of `edges`, and has all of these in its
     functions."""
-    settings = getattr(probed, part).settings
+    result = getattr(probed, part)
+    settings = result.settings
     check_control(settings.control)
     labels = edges.settings.labels
     other = settings.labels != labels
     if other and settings.control not in RELABELLED and settings.limit is None:
         raise LedgerError(
-            f"{settings.model} was probed with labels {settings.labels}, but {data} has the labels {labels}: "
-            "name the data that was probed with --data"
+            f"{settings.model} was probed with labels {settings.labels}, but {edges.settings.data} has the labels "
+            f"{labels}: name the data that was probed with --data"
         )
-    ledger = getattr(probed, part).ledger.only(edges.function)
-    if len(ledger) != len(edges) or edges.settings.functions != functions:
+    ledger = result.ledger.only(edges.function)
+    expected = np.isin(edges.function, ledger.function).sum()
+    if len(ledger) != expected:
         raise LedgerError(
-            f"{probed.files[part]} has {len(ledger)} edges in functions that have {len(edges)} in {data}: "
+            f"{probed.files[part]} has {len(ledger)} edges in functions that have {expected} in {edges.settings.data}: "
             "its ledger was altered, or belongs to other data"
         )
-
-
-def _is_whole(probed: Probed, test: int, validation: int, short: bool) -> bool:
-    """True if so many functions are all that submissions count, or the run is not one that is
-    published. `short`: true if all of validation are."""
-    skipped = {*probed.test.skips, *probed.validation.skips} - {NO_RELATIONS}
-    read = (probed.test.functions, probed.validation.functions) == (test, validation)
-    settings = probed.test.settings
-    return (
-        (short and read and not skipped)
-        or settings.limit is not None
-        or settings.control is not None
-    )
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
@@ -595,37 +580,6 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     return common
 
 
-def _attention_results(folder: Path) -> list[Path]:
-    """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
-    files = (file for file in folder.glob("*.json") if ledger_path(file).exists())
-    return sorted(file for file in files if instrument_of(ledger_path(file)) not in _others())
-
-
 def alike(result: ProbeResult) -> Settings:
     """The settings that the two probes of a model share."""
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
-
-
-def of_file(file: Path, data: Any = None) -> MaskedSubmission:
-    """The submission of a masking result in a file; `data`: the location of the dataset, if not
-    that in the result.
-
-    Raises LedgerError for a damaged result or one of another instrument, EntryError for what no
-    board takes, or without the data.
-    """
-    instrument = instrument_of(ledger_path(file)) or ATTENTION
-    if instrument == ATTENTION:
-        raise LedgerError(
-            f"{file} is of one split, but a submission on attention is of the results of two"
-        )
-    if instrument != MASKING:
-        raise LedgerError(f"{file}: {instead_of_board(instrument)}")
-    result = INSTRUMENTS[instrument].result.load(file)
-    try:
-        return submission_masked.of_result(
-            result, find_data(file, result.settings) if data is None else data
-        )
-    except DatasetError as error:
-        raise EntryError(
-            f"nobody knows what {result.settings.model} could not read: {error}"
-        ) from error

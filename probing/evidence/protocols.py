@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import KS, TABLE_KS
+from codesyntax_dataset.protocol import HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
@@ -148,18 +148,12 @@ def cached_estimates(
 
     def arrays() -> dict[str, np.ndarray]:
         return {
-            f"{field} of {name}": np.asarray(numbers)
-            for name, estimate in compute().items()
-            for field, numbers in estimate._asdict().items()
+            name: np.stack(np.broadcast_arrays(*estimate)) for name, estimate in compute().items()
         }
 
-    parts: dict[str, dict[str, Any]] = {}
-    for key, numbers in cached(what, made_of, arrays).items():
-        field, _, name = key.partition(" of ")
-        parts.setdefault(name, {})[field] = numbers
     return {
-        name: Estimate(**{**fields, "n": fields["n"].astype(np.intp)[()]})
-        for name, fields in parts.items()
+        name: Estimate(*parts)._replace(n=parts[-1].astype(np.intp))
+        for name, parts in cached(what, made_of, arrays).items()
     }
 
 
@@ -185,6 +179,16 @@ def over_models(
     for number, difference in zip(claims, family(list(claims.values()))):
         over[number] = difference
     return over
+
+
+def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
+    """The hits by both protocols, and of SAME_RELATIONS."""
+    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
+
+
+def lacks_relations(hits: Mapping[str, ChosenHits]) -> bool:
+    """True if the mean by the one protocol does not compare with that by the other."""
+    return hits[HELD_OUT].hits.counted != hits[PUBLISHED].hits.counted
 
 
 def _joined(first: ChosenHits, second: ChosenHits) -> Hits:

@@ -3,13 +3,13 @@ combinatorics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.protocol import KS
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, WORST_RANK
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.evidence.baselines import Edges
 from probing.instruments.attention.ledger import RankLedger, RanksInParts
 
@@ -205,22 +205,6 @@ def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: 
             origin ^= (origin ^ kind(earlier)) * (origin == drawn[earlier])
         origin[below <= step] = np.iinfo(kind).max
     return different
-
-
-def expected(
-    of_relation: Mapping[str, np.ndarray], relations: Sequence[str] | None = None
-) -> np.ndarray:
-    """The expected score of one head of random attention: percent, by MEASURES (M,), mean over
-    relations.
-
-    `of_relation`: from `by_relation`; `relations`: take the mean over these only. NaN if none is in
-    the mean.
-    """
-    names = of_relation if relations is None else relations
-    in_mean = [name for name in names if name not in NOT_IN_MEAN]
-    if not in_mean:
-        return np.full(len(RULES) * len(KS), np.nan)
-    return np.mean([of_relation[name] for name in in_mean], axis=0)
 
 
 def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:

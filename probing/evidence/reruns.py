@@ -46,7 +46,6 @@ from probing.evidence.protocols import (
     MODEL,
     TABLE_MEASURES,
     TABLE_PLACES,
-    Choice,
     ChosenHits,
     apply,
     choose,
@@ -135,9 +134,9 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def hits(self, ledger: RankLedger, choice: Choice | None = None, system: str = MODEL) -> Hits:
-        """What its heads, or those of another choice, hit of the edges that count."""
-        heads = self.chosen.choice if choice is None else choice
+    def hits(self, ledger: RankLedger, system: str = MODEL) -> Hits:
+        """What its heads hit of the edges that count; those of *published* are chosen on these."""
+        heads = choose(ledger) if self.protocol == PUBLISHED else self.chosen.choice
         return apply(self.edges(ledger), heads, system).at(TABLE_MEASURES).hits
 
     def points(self, hits: Hits, system: str, against: str | None = None) -> np.ndarray:
@@ -428,11 +427,7 @@ def _more_hits(
     signed = {}
     gained = {}
     for mean in by_protocol:
-        theirs = ours = mean.chosen.choice
-        if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
-            theirs = choose(claimed)
-            ours = choose(again)
-        both = mean.hits(claimed, theirs, "claimed").join(mean.hits(again, ours, "again"))
+        both = mean.hits(claimed, "claimed").join(mean.hits(again, "again"))
         points = np.zeros((len(CELLS), len(functions)))
         points[:, np.searchsorted(functions, both.clusters)] = mean.points(both, "claimed", "again")
         for cell, of_cell in zip(CELLS, points):

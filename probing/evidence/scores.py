@@ -40,10 +40,11 @@ from probing.evidence.protocols import (
     apply_each,
     cached_estimates,
     choose,
+    lacks_relations,
     over_models,
+    side_by_side,
 )
 from probing.evidence.random_attention import by_relation, random_attention
-from probing.evidence.random_attention import expected as expected_scores
 from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.information import hits as information
 from probing.instruments.information.result import BOTH, WORDS, InformationResult
@@ -164,63 +165,63 @@ class _Slice:
     of_measure: Callable[[Any], Row] = _named_measure
     chosen: Callable[[str, Any], str | None] = lambda group, measure: None
 
-    def means(self, estimate: Estimate, system: str, against: str = "") -> Iterator[Row]:
-        """Rows of the means (M,) over groups."""
-        sizes = {
-            "functions": len(self.hits.clusters),
-            "items": sum(self.hits.groups[name].total for name in self.hits.counted),
-        }
-        for row, measure in enumerate(self.hits.measures):
-            numbers = estimate.at(row)
-            if not np.isnan(numbers.value):
-                shared = self._shared(measure, system, against)
-                yield {"chosen": "", **shared, "group": MEAN, **numbers._asdict(), **sizes}
-
-    def groups(
+    def rows(
         self,
         estimate: Estimate,
         system: str,
         against: str = "",
         measures: Sequence[Measure] | None = None,
     ) -> Iterator[Row]:
-        """Rows of groups (M, G), by some measures or all."""
-        parts = [np.broadcast_to(part, np.shape(estimate.value)) for part in estimate]
-        for measure in self.hits.measures if measures is None else measures:
-            shared = self._shared(measure, system, against)
-            row = self.hits.measures.index(measure)
+        """Rows of groups (M, G), or of the means (M,) over these, by some measures or all."""
+        hits = self.hits
+        sizes = {name: (len(group.places), group.total) for name, group in hits.groups.items()}
+        shape = np.shape(estimate.value)
+        if len(shape) == 1:
+            sizes = {MEAN: (len(hits.clusters), sum(sizes[name][1] for name in hits.counted))}
+        parts = [np.broadcast_to(part, shape).reshape(*shape[:1], -1) for part in estimate]
+        for measure in hits.measures if measures is None else measures:
+            of_measure = self.of_measure(measure)
+            row = hits.measures.index(measure)
             every = zip(*(part[row].tolist() for part in parts))
-            for (name, group), numbers in zip(self.hits.groups.items(), every):
+            for (name, (functions, items)), numbers in zip(sizes.items(), every):
                 cells = dict(zip(Estimate._fields, numbers))
-                if math.isnan(cells["value"]):
-                    continue
-                sizes = {"functions": len(group.places), "items": group.total}
-                chosen = self.chosen(name, measure) or ""
-                yield {**shared, "group": name, **cells, **sizes, "chosen": chosen}
-
-    def _shared(self, measure: Any, system: str, against: str) -> Row:
-        """The cells that all rows by a measure share."""
-        compared = {"system": system, "against": against}
-        return {**_TEXTS, **self.about, **self.of_measure(measure), **compared}
+                if not math.isnan(cells["value"]):
+                    yield {
+                        **_TEXTS,
+                        "chosen": "" if name == MEAN else self.chosen(name, measure) or "",
+                        **self.about,
+                        **of_measure,
+                        "system": system,
+                        "against": against,
+                        "group": name,
+                        **cells,
+                        "functions": functions,
+                        "items": items,
+                    }
 
     def only(self, **some: Any) -> _Slice:
         """Some of the `groups` and `measures`."""
         return replace(self, hits=self.hits.where(**some))
 
-    def tested(self, system: str, against: str) -> Iterator[Row]:
-        """Rows of differences between two systems, p corrected over groups."""
-        (difference,) = corrected([self.hits.by_group(system, against)])
-        yield from self.groups(difference, system, against)
-        yield from self.means(self.hits.mean(system, against), system, against)
+    def scored_groups(self, system: str, against: str | None = None) -> Iterator[Row]:
+        """Rows of the scores of a system, or of the differences to another, with p corrected over
+        groups."""
+        estimate = self.hits.by_group(system, against)
+        if against:
+            (estimate,) = corrected([estimate])
+        yield from self.rows(estimate, system, against or "")
 
-    def scored_groups(self, system: str) -> Iterator[Row]:
-        yield from self.groups(self.hits.by_group(system), system)
+    def scored_means(self, system: str, against: str | None = None) -> Iterator[Row]:
+        yield from self.rows(self.hits.mean(system, against), system, against or "")
 
-    def scored_means(self, system: str) -> Iterator[Row]:
-        yield from self.means(self.hits.mean(system), system)
+    def scored(self, system: str, against: str | None = None) -> Iterator[Row]:
+        """Rows of both."""
+        yield from self.scored_groups(system, against)
+        yield from self.scored_means(system, against)
 
-    def scored(self, system: str) -> Iterator[Row]:
-        """Rows of the scores of a system."""
-        yield from self.scored_groups(system)
+    def by_rule_and_k(self, system: str) -> Iterator[Row]:
+        """Rows of both, of groups by the rules and k of tables."""
+        yield from self.only(measures=TABLE_MEASURES).scored_groups(system)
         yield from self.scored_means(system)
 
 
@@ -296,14 +297,13 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in member.hits.items():
         shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
-        yield from shown.only(measures=TABLE_MEASURES).scored_groups(MODEL)
-        yield from shown.scored_means(MODEL)
+        yield from shown.by_rule_and_k(MODEL)
         yield from _against(shown, member.comparisons.get(protocol))
         yield from _difference(shown, differences.get(protocol))
-    if _lacks_relations(member.hits):
+    if lacks_relations(member.hits):
         same = side_by_side(member.hits)[SAME_RELATIONS]
         shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
-        yield from shown.means(member.same_relations[0], MODEL)
+        yield from shown.scored_means(MODEL)
         yield from _difference(shown, differences.get(SAME_RELATIONS))
 
 
@@ -318,8 +318,8 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=protocol)
     in_mean = _chosen_scores(model.chosen, about)
     shown = _chosen_scores(model.shown, about, partial(_head, model.shown))
-    yield from shown.groups(model.by_relation, MODEL, measures=TABLE_MEASURES)
-    yield from in_mean.means(model.mean, MODEL)
+    yield from shown.rows(model.by_relation, MODEL, measures=TABLE_MEASURES)
+    yield from in_mean.rows(model.mean, MODEL)
     compared = member.beyond_compared[avoided]
     if compared is None:  # it was scored on other edges than the baselines
         return
@@ -327,11 +327,9 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     yield from _difference(in_mean, differences.get(protocol))
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        known = rivals.hits[kind]
-        of_shown = known.only(set(known.relations) & set(model.shown.relations))
-        some = _chosen_scores(of_shown, without).only(measures=TABLE_MEASURES)
-        yield from some.scored_groups(kind)
-        yield from _chosen_scores(rivals.of(kind, model), without).scored_means(kind)
+        some = _chosen_scores(rivals.of(kind, model.shown), without)
+        yield from some.only(measures=TABLE_MEASURES).scored_groups(kind)
+        yield from _chosen_scores(rivals.of(kind, model.chosen), without).scored_means(kind)
 
     def offsets(relation: str, measure: Any) -> str:
         return ", ".join(map(str, model.offsets[relation]))
@@ -339,9 +337,9 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
     n = len(model.chosen.hits.drawn.clusters)
     guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
     guesses = _chosen_scores(model.shown, without, offsets)
-    yield from guesses.groups(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
+    yield from guesses.rows(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
     mean = _without_interval(rivals.guessed(model), n)
-    yield from _chosen_scores(model.chosen, without).means(mean, CHANCE)
+    yield from _chosen_scores(model.chosen, without).rows(mean, CHANCE)
 
 
 def _without_interval(value: np.ndarray, n: int) -> Estimate:
@@ -363,10 +361,9 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
             chosen = known.hits[protocol][kind]
             picked = partial(_picked, known, protocol, kind)
             shown = _chosen_scores(chosen, {**about, "protocol": protocol}, picked)
-            yield from shown.only(measures=TABLE_MEASURES).scored_groups(kind)
-            yield from shown.scored_means(kind)
+            yield from shown.by_rule_and_k(kind)
             both = {name: known.hits[name][kind] for name in PUBLISHED_FIRST}
-            if protocol == PUBLISHED and _lacks_relations(both):
+            if protocol == PUBLISHED and lacks_relations(both):
                 same = side_by_side(both)[SAME_RELATIONS]
                 shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
                 yield from shown.scored_means(kind)
@@ -384,15 +381,11 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     for mean, chosen in side_by_side(first.hits).items():
         cells = {**about, "protocol": mean, "chosen": f"best of {heads} heads"}
         shown = _chosen_scores(chosen, cells)
-        yield from shown.means(drawn[mean], RANDOM_BEST)
-        expected = expected_scores(by_chance, chosen.relations)
-        clusters = len(chosen.hits.drawn.clusters)
-        yield from shown.means(_without_interval(expected, clusters), RANDOM_HEAD)
-
-
-def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
-    """The hits by both protocols, and of SAME_RELATIONS."""
-    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
+        yield from shown.rows(drawn[mean], RANDOM_BEST)
+        if counted := chosen.hits.counted:
+            expected = np.mean([by_chance[name] for name in counted], axis=0)
+            clusters = len(chosen.hits.drawn.clusters)
+            yield from shown.rows(_without_interval(expected, clusters), RANDOM_HEAD)
 
 
 def _random_means(
@@ -429,19 +422,14 @@ def _chosen_scores(
 
 def _difference(shown: _Slice, difference: Estimate | None) -> Iterator[Row]:
     if difference is not None:
-        yield from shown.means(difference, MODEL, BEST_BASELINE)
+        yield from shown.rows(difference, MODEL, BEST_BASELINE)
 
 
 def _against(shown: _Slice, compared: Comparison | None) -> Iterator[Row]:
     """Rows of differences to the best baseline, of the relations that both have."""
     if compared is not None:
         both = shown.only(groups=compared.relations)
-        yield from both.groups(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
-
-
-def _lacks_relations(hits: Mapping[str, ChosenHits]) -> bool:
-    """True if the mean by the one protocol does not compare with that by the other."""
-    return hits[HELD_OUT].hits.counted != hits[PUBLISHED].hits.counted
+        yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
 
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
@@ -481,8 +469,8 @@ def _masking(models: Sequence[Masked]) -> Iterator[Row]:
             shown = _Slice(hits, about)
             for arm in ARMS:
                 yield from shown.scored(arm)
-            yield from shown.groups(_of_all_groups(model.effects[outcome]), T1, T0)
-            yield from shown.means(hits.mean(T1, T0), T1, T0)
+            yield from shown.rows(_of_all_groups(model.effects[outcome]), T1, T0)
+            yield from shown.scored_means(T1, T0)
             if outcome in FLOORS:
                 for number, arm in enumerate(ARMS):
                     gains = {name: both[number] for name, both in model.gains[outcome].items()}
@@ -492,7 +480,7 @@ def _masking(models: Sequence[Masked]) -> Iterator[Row]:
 def _over_fillers(shown: _Slice, gains: Mapping[str, FillerGain], arm: str) -> Iterator[Row]:
     filled = replace(shown, chosen=lambda node_type, measure: gains[node_type].filler)
     over = _of_all_groups({name: gain.gain for name, gain in gains.items()})
-    yield from filled.groups(over, arm, f"{arm} filled")
+    yield from filled.rows(over, arm, f"{arm} filled")
 
 
 def _of_all_groups(estimates: Mapping[str, Estimate]) -> Estimate:
@@ -508,8 +496,8 @@ def _silencing(result: SilencingResult) -> Iterator[Row]:
         shown = _Slice(hits, _shared_cells(result, SILENCING, k=int(number)), chosen=head)
         for system in silencing.SYSTEMS:
             yield from shown.scored(system)
-        yield from shown.tested(silencing.WHOLE, silencing.BEST)
-        yield from shown.tested(silencing.MATCHED, silencing.BEST)
+        yield from shown.scored(silencing.WHOLE, silencing.BEST)
+        yield from shown.scored(silencing.MATCHED, silencing.BEST)
 
 
 def _information(result: InformationResult) -> Iterator[Row]:
@@ -519,7 +507,7 @@ def _information(result: InformationResult) -> Iterator[Row]:
     uas = _Slice(measured["uas"], about)
     for choice in (WORDS, BOTH):
         yield from bits.scored(choice)
-    yield from bits.tested(WORDS, BOTH)
+    yield from bits.scored(WORDS, BOTH)
     for finder in information.FINDERS:
         yield from uas.scored(finder)
 
@@ -547,7 +535,7 @@ def _surprisal(result: SurprisalResult) -> Iterator[Row]:
             else:
                 yield from (_named(row, by) for row in shown.scored_groups(system))
         if by in ROLES:
-            yield from shown.tested(likelihood.CONTROL, likelihood.NODE)
+            yield from shown.scored(likelihood.CONTROL, likelihood.NODE)
 
 
 def _plain(result: Any) -> Iterator[Row]:

@@ -21,7 +21,7 @@ import json
 import logging
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -218,6 +218,15 @@ class Submission(Record):
         return cls.read(HitsFile.open(save(tables, cls.LAYOUT, shared | fields)))
 
     @classmethod
+    def check_settings(cls, settings: Record) -> None:
+        """Raise EntryError for settings that no board takes, such as those of a control."""
+        expected: Any = cls.model_fields["settings"].annotation
+        try:
+            expected.model_validate(settings.model_dump(mode="json"))
+        except ValidationError as error:
+            raise EntryError(explain(error, "the settings")) from error
+
+    @classmethod
     def read(cls, file: HitsFile) -> Self:
         """The submission in a file. Raises EntryError, with the reason, if it is not valid."""
         try:
@@ -396,16 +405,6 @@ def instead_of_board(instrument: str) -> str:
     else:
         todo = "publish the result with its ledger, two files that `codesyntax verify` checks"
     return f"boards take attention and masking, not {instrument}: {todo}"
-
-
-def for_boards(make: Callable[[], Submission]) -> Submission | None:
-    """The submission that `make` returns; None of what no board takes, such as a control or a
-    partial run."""
-    try:
-        return make()
-    except EntryError as error:
-        logger.info("no entry for boards: %s", error)
-        return None
 
 
 def load(source: str | os.PathLike[str] | bytes) -> Submission:

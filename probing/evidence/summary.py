@@ -3,7 +3,6 @@ and heads."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -93,8 +92,3 @@ def each_bounded(estimates: Estimate) -> list[Any]:
     """Score, lower and upper bound of arrays of estimates as nested lists, with None for NaN."""
     cells = np.stack(estimates[:3], axis=-1)
     return np.where(np.isnan(cells), None, cells).tolist()  # type: ignore[call-overload]
-
-
-def bounded(estimate: Estimate) -> list[float | None]:
-    """Score, lower and upper bound as JSON, with None for NaN."""
-    return [None if math.isnan(number) else float(number) for number in estimate[:3]]

@@ -655,7 +655,11 @@ def _verified_result(
     provenance = result.PROVENANCE.of(result.ledger)
     settings = provenance.settings
     total = len(instrument.verifier.places(result.ledger))
-    verification = Verification([_check_scores(result.difference(text))], total=total)
+    difference = result.difference(text)
+    finding = "every number follows from the ledger"
+    if difference:
+        finding = f"numbers differ from the ledger's: {difference}"
+    verification = Verification([Criterion("scores", not difference, finding)], total=total)
     checks = verification.checks
     try:
         location = find_data(file, settings) if data is None else data
@@ -686,13 +690,6 @@ def _verified_result(
         verification.functions, verification.bounds = len(drawn.places), drawn.bounds
         verification.ledger = result.ledger.digest()
     return verification
-
-
-def _check_scores(difference: str | None) -> Criterion:
-    """Check that the numbers in a file follow from the ledger of a result."""
-    if difference:
-        return Criterion("scores", False, f"numbers differ from the ledger's: {difference}")
-    return Criterion("scores", True, "every number follows from the ledger")
 
 
 def _check_reference(model: str, commit: str) -> Criterion:

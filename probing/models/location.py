@@ -151,12 +151,6 @@ def check_head(model: str) -> None:
 
 _NOWHERE = "no such folder, and not a valid name of a model on the Hub"
 
-_NO_SAFETENSORS = (
-    "it has no weights in safetensors, and reading other formats can run code. Use a revision that has them, as a pull "
-    "request of SFconvertbot may, or, if you trust the model, load it elsewhere and write it to a folder with "
-    "save_pretrained()"
-)
-
 
 def locate(model: str, revision: str | None = None) -> Location:
     """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts
@@ -379,7 +373,7 @@ def loading(model: str) -> Iterator[None]:
         if "trust_remote_code" in text:
             reason = "it needs code from its repository, which is never run: use a model that transformers supports"
         elif isinstance(error, OSError) and "model.safetensors" in text:
-            reason = _NO_SAFETENSORS
+            reason = _no_safetensors(model, is_folder)
         elif isinstance(error, RepositoryNotFoundError) and _is_path(model):
             reason = _no_folder(model)
         elif isinstance(error, RepositoryNotFoundError) and not isinstance(error, GatedRepoError):
@@ -387,6 +381,22 @@ def loading(model: str) -> Iterator[None]:
         elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
             reason = f"{_no_folder(model)}, and no model on the Hub that can be reached ({reason})"
         raise ModelError(f"cannot load the model {model!r}: {clipped(reason)}") from error
+
+
+def _no_safetensors(model: str, is_folder: bool) -> str:
+    """Why a model without safetensors is not loaded, and what to do: a bot on the Hub offers
+    converted weights."""
+    where = "as a pull request of SFconvertbot may"
+    if not is_folder:
+        with contextlib.suppress(Exception):  # the hint is optional
+            for request in huggingface_hub.HfApi().get_repo_discussions(
+                model, author="SFconvertbot", discussion_type="pull_request"
+            ):
+                where = f"as --revision {request.git_reference} does"
+    return (
+        f"it has no weights in safetensors, and reading other formats can run code. Use a revision that has them, "
+        f"{where}, or, if you trust the model, load it elsewhere and write it to a folder with save_pretrained()"
+    )
 
 
 class Checkpoint(NamedTuple):

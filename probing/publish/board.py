@@ -292,27 +292,16 @@ class _Entries:
                 self.left_out.append(LeftOut(name, printable(reason)))
 
     def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
+        """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
         entry = load(path)
         if self.checker and self.checker.from_data(entry):
             self.from_data.add(entry.table)
-            again = (
-                _checked_entry(self.checker, entry, opened.ledger, name) if self.verify else None
-            )
-            if again:
-                self.verified[name] = again
+            if self.verify:
+                try:
+                    self.verified[name] = self.checker.again(entry, opened.ledger)
+                except (LedgerError, DatasetError) as error:
+                    logger.warning("%s could not be checked: %s", name, printable(str(error)))
         return entry
-
-
-def _checked_entry(
-    checker: Checker, entry: Submission, ledger: Callable[[str], Path | None], name: str
-) -> RunAgain | None:
-    """The check of an entry by running it again, None if it could not be; raises EntryError if it
-    is refuted."""
-    try:
-        return checker.again(entry, ledger)
-    except (LedgerError, DatasetError) as error:
-        logger.warning("%s could not be checked: %s", name, printable(str(error)))
-        return None
 
 
 class _Source(NamedTuple):
@@ -539,24 +528,24 @@ def _rows_shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]
 
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     """The same rows; those that may be of another model than they say have remarks."""
-    by_ledger, by_numbers, by_name = (defaultdict[str, set[str]](set) for _ in range(3))
     bare = {folded(row.model) for row in rows if "/" not in row.model}
+    models: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    signs = []
     for row in rows:
-        by_name[_alike(row.model, bare)].add(row.model.casefold())
-        by_numbers[row.entry.table + row.entry.numbers].add(row.model.casefold())
-        for digest in row.entry.digests.values():
-            by_ledger[digest].add(row.model.casefold())
+        of_row = [("the ledger", digest) for digest in row.entry.digests.values()]
+        of_row.append(("the numbers", row.entry.table + row.entry.numbers))
+        of_row.append(("a name like that", _alike(row.model, bare)))
+        signs.append(of_row)
+        for sign in of_row:
+            models[sign].add(row.model.casefold())
     remarked = []
-    for row in rows:
-        alike = {
-            "the ledger": set.union(*(by_ledger[digest] for digest in row.entry.digests.values())),
-            "the numbers": by_numbers[row.entry.table + row.entry.numbers],
-            "a name like that": by_name[_alike(row.model, bare)],
-        }
-        remarks = []
-        for what, names in alike.items():
-            if others := sorted(names - {row.model.casefold()}):
-                remarks.append(f"{what} of {_first_names(others)}")
+    for row, of_row in zip(rows, signs):
+        others: defaultdict[str, set[str]] = defaultdict(set)
+        for sign in of_row:
+            others[sign[0]] |= models[sign] - {row.model.casefold()}
+        remarks = [
+            f"{what} of {_first_names(sorted(names))}" for what, names in others.items() if names
+        ]
         remarked.append(row.remarked(remarks))
     return remarked
 

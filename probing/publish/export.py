@@ -28,12 +28,12 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_dataset.tasks import RESTORED, RULE, K
-from probing.evidence.gather import by_instrument, find, of_file, submission_of
-from probing.evidence.submission import Submission, instead_of_board, load
+from probing.evidence.gather import results_for_entries, submission_of
+from probing.evidence.submission import Submission, load
 from probing.evidence.submission_attention import AttentionSubmission, MeanCell
 from probing.evidence.submission_masked import MaskedSubmission
 from probing.instruments.masking.hits import T1
-from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.runs.ledger_file import MASKING
 from probing.stats.hits import PERCENT_UNIT
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate
@@ -167,17 +167,7 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Su
             entries += [load(file) for file in files]
         else:
             others.append(path)
-    by_name = by_instrument(others)
-    left = by_name.pop(ATTENTION, [])
-    for probed in find(left) if left else []:
-        entries.append(submission_of(probed, data))
-    masked = by_name.pop(MASKING, [])
-    for name, files in by_name.items():
-        if files:
-            raise LedgerError(
-                f"{files[0]}: {instead_of_board(name)}, or take the CSV tables of `codesyntax report`"
-            )
-    entries += [of_file(file, data) for file in masked]
+    entries += [submission_of(found, data) for found in results_for_entries(others)]
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "

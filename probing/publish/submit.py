@@ -47,20 +47,17 @@ from codesyntax_dataset.tasks import (
     mask_task_id,
     task_id,
 )
-from probing.evidence.gather import by_instrument, find
-from probing.evidence.submission import Submission, Verified, instead_of_board
+from probing.evidence.gather import EntryResults, results_for_entries, submission_of
+from probing.evidence.submission import Submission, Verified
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import MaskedSubmission
-from probing.evidence.verify import REJECTED, REVISION, UNCHECKED, Verification, verify
+from probing.evidence.verify import REVISION, Verification, verify
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.masking.hits import ARMS
 from probing.instruments.masking.result import MaskResult, MaskSettings
-from probing.models.load import load, load_restoring
-from probing.models.location import reference_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
-from probing.publish.verified import LEDGERS, ledger_file, submission_of_results
-from probing.runs.data import find_data, label_digest, load_functions
-from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.publish.verified import LEDGERS, ledger_file
+from probing.runs.data import find_data
 from probing.runs.settings import Settings
 
 RESULTS_FILE = ".eval_results/codesyntax.yaml"
@@ -90,23 +87,6 @@ class Headline(NamedTuple):
     notes: str
     name: str
     kind: tuple[str, str]
-
-
-class _Result(NamedTuple):
-    """Checked results of one model on one config, by split: the `files` that are run again, and
-    what was `read`."""
-
-    files: dict[str, Path]
-    read: dict[str, AnyResult]
-
-    @property
-    def settings(self) -> AnySettings:
-        return self.read["test"].settings
-
-    @property
-    def by_file(self) -> list[tuple[Path, AnyResult]]:
-        """The files, each with its result."""
-        return [(self.files[split], result) for split, result in self.read.items()]
 
 
 @dataclass(frozen=True)
@@ -186,11 +166,7 @@ def submission(
     else:
         commit, data = _dataset_on_the_hub(dataset)
         folders = [data] * len(complete)
-    entries = []
-    for run, folder in zip(complete, folders):
-        for result in run.read.values():
-            _check_labels(result, dataset, folder)
-        entries.append(submission_of_results(run.read, run.files, folder))
+    entries = [submission_of(run, folder) for run, folder in zip(complete, folders)]
     headlines = _headlines(entries)
     known = {*headlines} if dry_run else _tasks_of(dataset, folders[0])
     tasks = {task: headline for task, headline in headlines.items() if task in known}
@@ -203,8 +179,8 @@ def submission(
     for number, (run, folder) in enumerate(zip(complete, folders)):
         location = None if dry_run else _model_on_the_hub(run.settings, model)
         functions = total = 0
-        for file, result in run.by_file:
-            verification = _run_again(file, result, location, folder, device, dry_run)
+        for split, result in run.read.items():
+            verification = _run_again(run.files[split], result, location, folder, device, dry_run)
             functions += verification.functions
             total += verification.total
         verified = Verified.model_validate({"functions": functions, "of": total})
@@ -286,23 +262,13 @@ def undo(
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
-    """The results of attention probes, then those of masking; of several models, those of `model`
-    or of a local model with the name of its repository.
+def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
+    """The results; of several models, those of `model` or of a local model with the name of its
+    repository.
 
     Raises LedgerError for other instruments, and for several models, none of which is named so.
     """
-    others = by_instrument(results)
-    left = others.pop(ATTENTION)
-    probed = find(left) if left or not any(others.values()) else []
-    runs = [
-        _Result(pair.files, {"test": pair.test, "validation": pair.validation}) for pair in probed
-    ]
-    masked = others.pop(MASKING)
-    for name, files in others.items():
-        if files:
-            raise LedgerError(f"{files[0]}: {instead_of_board(name)}")
-    runs += [_Result({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
+    runs = results_for_entries(results)
     names = sorted({run.settings.model for run in runs})
     if len(names) < 2:
         return runs
@@ -314,24 +280,18 @@ def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[_
     )
 
 
-def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
+def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
     """The results, after checking that each can be submitted.
 
-    Raises LedgerError for controls, partial runs, functions or masks other than those of a task,
-    several precisions, and two results for one task.
+    Raises LedgerError for functions or masks other than those of a task, several precisions, and
+    two results for one task.
     """
     runs = _results_of(results, model)
     seen: dict[str, Path] = {}
     for run in runs:
-        for file, result in run.by_file:
+        for split, result in run.read.items():
+            file = run.files[split]
             settings = result.settings
-            if settings.deviations:
-                raise LedgerError(
-                    f"{file} is a result of {' and '.join(settings.deviations)}, expected one of the attention "
-                    "weights of the model itself: name that"
-                )
-            if settings.limit is not None:
-                raise LedgerError(f"{file} is of a partial run: run it without --limit")
             _check_settings(file, settings)
             _check_skips(file, result.skips)
         task = _first_task(run.settings)
@@ -416,24 +376,6 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         )
 
 
-def _check_labels(result: AnyResult, dataset: str, data: Path | str) -> None:
-    settings = result.settings
-    functions, name = load_functions(data, settings.config, settings.split)
-    claimed = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
-    here = f"version {name.rpartition('@')[2]}, labels {label_digest(functions)}"
-    if claimed != here:
-        raise LedgerError(
-            f"the result is of {settings.config}/{settings.split} in {claimed}, but {dataset} has {here}: "
-            "run it with the dataset that is on the Hub"
-        )
-    skipped = sum(result.skips.values())
-    if result.functions + skipped != len(functions):
-        raise LedgerError(
-            f"the result is of {result.functions} functions and skipped {skipped}, but "
-            f"{settings.config}/{settings.split} has {len(functions)}: its ledger was altered, probe again"
-        )
-
-
 def _tasks_of(dataset: str, data: Path) -> set[str]:
     """The ids in the dataset's `eval.yaml`."""
     try:
@@ -502,37 +444,15 @@ def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
 
 
 def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
-    """A folder with the files of the model's repository, or None if the result names a commit of
-    it."""
-    name = settings.model
-    revision = settings.revision
+    """A folder with the files of the model's repository, or None if the result names that."""
+    if settings.model.lower() == model.lower():  # as the Hub finds repositories
+        return None
+    # a local model is tied to the repository by the digest of its weights, configuration and
+    # tokenizer
+    patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
     with plain_errors(model):
-        api = client()
-        if name.lower() == model.lower():  # as the Hub finds repositories
-            if reference_of(model, revision) is not None:
-                return None
-            raise LedgerError(
-                f"the result is of {model} at {revision}, which is not a commit of its branches or tags: probe it again"
-            )
-        # a local model is tied to the repository by the digest of its weights, configuration and
-        # tokenizer
-        patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
-        below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
-        folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
-    there = _revision(folder, settings)
-    if there != revision:
-        raise LedgerError(
-            f"the result is of the model {name} with the digest {revision}, but the files of {model} have {there}: "
-            f"probe {model} itself, or upload the model's files first"
-        )
-    return folder
-
-
-def _revision(folder: str, settings: AnySettings) -> str:
-    """The digest of the model in a folder, as a result with these settings has it."""
-    if isinstance(settings, MaskSettings):
-        return load_restoring(folder).revision
-    return load(folder, dtype=settings.precision).revision
+        return client().snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
 
 
 def _run_again(
@@ -545,9 +465,7 @@ def _run_again(
 ) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
-        rejected = verification.verdict == REJECTED
-        why = "was run again and gave other numbers" if rejected else UNCHECKED
-        raise LedgerError(f"{file} {why} ({verification.reason})")
+        raise LedgerError(f"{file}: {verification.verdict} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")
     return verification
@@ -556,7 +474,7 @@ def _run_again(
 # ---------------------------------------------------------------------------------------------------------- the files
 
 
-def _pull_request_title(model: str, runs: list[_Result]) -> str:
+def _pull_request_title(model: str, runs: list[EntryResults]) -> str:
     """The same for the same results, so that pull requests are found again."""
     signatures = sorted(result.signature for run in runs for result in run.read.values())
     digest = hashlib.sha256("".join(signatures).encode()).hexdigest()

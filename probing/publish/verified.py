@@ -8,7 +8,7 @@ ledgers again, and runs the functions again that `submit` drew, or others.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +23,7 @@ from codesyntax_dataset.errors import (
     LedgerError,
     UnknownName,
 )
-from probing.evidence import submission_masked
-from probing.evidence.gather import Probed, WholeSplits, recomputed, submission_of
+from probing.evidence.gather import EntryResults, WholeSplits, recomputed, submission_of
 from probing.evidence.masked import holding
 from probing.evidence.submission import Submission
 from probing.evidence.submission_attention import AttentionSubmission
@@ -103,7 +102,7 @@ class Checker:
                 for split, digest in entry.digests.items():
                     read[split] = _result_of_ledger(entry, split, digest, ledger(digest))
                 files = {split: result.save(folder) for split, result in read.items()}
-                remade = submission_of_results(read, files, self.data)
+                remade = submission_of(EntryResults(files, read), self.data)
             except (LedgerError, DatasetError):
                 raise
             except CodeSyntaxError as error:
@@ -130,17 +129,6 @@ class Checker:
         if not together.accepted:
             raise LedgerError(together.reason)
         return RunAgain(together.functions, together.total, together.reference)
-
-
-def submission_of_results(read: Mapping[str, Any], files: dict[str, Path], data: Any) -> Submission:
-    """The submission of the results of a run, by split, in their files; `data`: the dataset.
-
-    Raises EntryError for what no board takes.
-    """
-    test = read["test"]
-    if test.ledger.INSTRUMENT == MASKING:
-        return submission_masked.of_result(test, data)
-    return submission_of(Probed(test, read["validation"], files), data)
 
 
 def _result_of_ledger(entry: Submission, split: str, digest: str, file: Path | None) -> Any:

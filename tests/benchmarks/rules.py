@@ -75,7 +75,7 @@ def attack(probed: Probed, data: str) -> str:
     learned, tested = (hits(*split, classes, settings.direction) for split in zip(hard, rows))
     (evidence,) = gather([probed], data)
     model = evidence.beyond[1]
-    built_in = evidence.splits.rivals[1].of(BEST_BASELINE, model)
+    built_in = evidence.splits.rivals[1].of(BEST_BASELINE, model.chosen)
     scored = []
     for name in model.in_mean:
         counted = Counter(rule for _, every in learned[name] for rule in every)

@@ -61,7 +61,7 @@ def test_offsets_find_nothing_and_knowledge_everything(edges):
     ]
     others = rivals(edges["validation"], edges["test"], avoided)
     # without those of few edges
-    assert others.of("offset", copies).relations == copies.chosen.relations
+    assert others.of("offset", copies.chosen).relations == copies.chosen.relations
     assert set(others.hits["offset"].relations) > {*copies.chosen.relations}
     shares = np.array([one.chosen.hits.scores(one.chosen.system) for one in drawn])  # (draws, M, R)
     assert (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import codesyntax_dataset
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
@@ -26,10 +29,16 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """The sample's functions in Python, as they are and after two edits."""
-    folder = tmp_path_factory.mktemp("edited") / "data"
-    build("sample", ["python"], folder, edits=["rename-letters", "distance"])
-    return str(folder)
+    """Half of the sample's functions in Python, as they are and after two edits."""
+    folder = tmp_path_factory.mktemp("edited")
+    sample = Path(codesyntax_dataset.__file__).parent / "sample"
+    files = [*sample.glob("test/[a-n]*/**/*.py"), *sample.glob("validation/*/**/*.py")]
+    for file in files:
+        copy = folder / "source" / file.relative_to(sample)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    build(str(folder / "source"), ["python"], folder / "data", edits=["rename-letters", "distance"])
+    return str(folder / "data")
 
 
 class Planted:

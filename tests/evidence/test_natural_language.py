@@ -87,7 +87,7 @@ def test_directions(tiny_model, sentences):
     assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
     assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
     found = {
-        way: probe(str(tiny_model), sentences, "english", limit=20, direction=way)
+        way: probe(str(tiny_model), sentences, "english", limit=8, direction=way)
         for way in (None, *DIRECTIONS)
     }
     assert (

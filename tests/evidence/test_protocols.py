@@ -148,7 +148,7 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read():
 def test_who_reads_less_chooses_no_better():
     """Of random heads, for any functions that are skipped; chosen on what is left, the heads are often better."""
     rng, better = np.random.default_rng(0), 0
-    for _ in range(40):
+    for _ in range(15):
         rows = [
             (place, name, *rng.integers(3, size=4))
             for place in range(5)
@@ -165,7 +165,7 @@ def test_who_reads_less_chooses_no_better():
             )
             assert (held_out(left, test, skipped).total <= whole).all()
             better += (held_out(left, test).total > whole).any()
-    assert better > 100
+    assert better > 35
 
 
 def test_few_functions_are_marked_and_some_relations_do_not_count():

@@ -95,7 +95,7 @@ CASES = {
 def test_all_ranks_of_a_function_are_as_likely_as_by_every_order(case, few, direction, monkeypatch):
     monkeypatch.setattr(module, "_FEW", few)
     tokens, edges, left_out = CASES[case]
-    heads = 8_000
+    heads = 4_000
     ranks = random_attention(edges_of((tokens, edges), left_out=left_out), direction, heads).ranks[
         :, :, 0
     ]
@@ -123,10 +123,10 @@ def test_the_expected_score_is_the_mean_over_every_order(case, direction):
 def test_tokens_behind_the_last_guess_are_worst(few, monkeypatch):
     monkeypatch.setattr(module, "_FEW", few)
     ranks = np.asarray(
-        random_attention(edges_of((101, [(0, 1, 1), (0, 7, 7)])), heads=50_000).ranks
+        random_attention(edges_of((101, [(0, 1, 1), (0, 7, 7)])), heads=20_000).ranks
     )[0, :, 0]
     assert set(np.unique(ranks)) == {*range(GUESSES), 255}
-    assert np.abs((ranks < GUESSES).mean(axis=1) - GUESSES / 100).max() < 0.01
+    assert np.abs((ranks < GUESSES).mean(axis=1) - GUESSES / 100).max() < 0.015
     assert (ranks[0] == ranks[1])[ranks[0] < 255].sum() == 0  # one place is not taken by two tokens
 
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 @pytest.fixture(scope="module")
 def data(dataset_folder, tmp_path_factory):
     return cut(
-        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=16, validation=14
+        dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=12, validation=10
     )
 
 

@@ -12,8 +12,10 @@ from conftest import ROOT, cut
 from support.evidence.masked_entries import masked
 
 import probing
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BASELINES
 from probing.cli.group import main
+from probing.evidence.masked import comparable
 from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.scores import COLUMNS
 
@@ -120,39 +122,31 @@ def test_published_has_another_mean_where_held_out_lacks_relations(name, others,
 def test_masking_is_the_mean_over_functions():
     result = masked()
     frame = probing.scores(result)
-    rows = result.ledger.rows
+    rows = pandas.DataFrame(result.ledger.rows)
+    in_t1 = rows["copy"] == 0
+    first = rows[in_t1].groupby("node_type")
+    each = rows[~in_t1].groupby(["node_type", "function"])["jaccard"].mean()
+    plain = {"T1": first["jaccard"].mean(), "T0": each.groupby("node_type").mean()}
+    fillers = first[["letter_jaccard", "deleted_jaccard"]].mean()
     for number, name in enumerate(result.ledger.node_types):
-        of_type = rows[rows["node_type"] == number]
-        functions = np.unique(of_type["function"])
-        plain = {
-            "T1": np.mean(
-                [
-                    of_type[(of_type["function"] == one) & (of_type["copy"] == 0)]["jaccard"]
-                    for one in functions
-                ]
-            ),
-            "T0": np.mean(
-                [
-                    of_type[(of_type["function"] == one) & (of_type["copy"] > 0)]["jaccard"].mean()
-                    for one in functions
-                ]
-            ),
-        }
         cells = only(frame, group=name, measure="jaccard")
-        for arm, value in plain.items():
+        for arm, values in plain.items():
             (row,) = only(cells, system=arm, against="").itertuples()
-            assert (row.value, row.n) == (pytest.approx(value), len(functions))
+            assert (row.value, row.n) == (pytest.approx(values[number]), first.size()[number])
         (effect,) = only(cells, system="T1", against="T0").itertuples()
-        assert effect.value == pytest.approx(plain["T1"] - plain["T0"])
+        t1 = plain["T1"][number]
+        assert effect.value == pytest.approx(t1 - plain["T0"][number])
         (gain,) = only(cells, system="T1", against="T1 filled").itertuples()
-        best = max(
-            of_type[of_type["copy"] == 0][f"{filler}_jaccard"].mean()
-            for filler in ("letter", "deleted")
-        )
-        assert gain.value == pytest.approx(plain["T1"] - best) and gain.chosen in (
-            "letter",
-            "deleted",
-        )
+        best = fillers.loc[number]
+        assert gain.value == pytest.approx(t1 - best.max())
+        assert f"{gain.chosen}_jaccard" in best[best == best.max()]
+
+
+def test_a_masking_result_of_an_unknown_config_is_none(tmp_path):
+    file = masked().save(tmp_path)
+    file.write_text(file.read_text().replace('"config": "python"', '"config": "perl"'))
+    with pytest.raises(LedgerError, match=f"{file.name} is not a masking result .*'perl'"):
+        comparable([file])
 
 
 @pytest.mark.slow

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from support.attacks import entries
 from support.evidence.entries import of_model, other_model
 from support.evidence.hits_files import arrow_table, in_parquet, written
-from support.evidence.numbers import numbers_of
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS
 from probing.evidence import submission
-from probing.evidence.protocols import MEASURES, SAME_RELATIONS
+from probing.evidence.protocols import MEASURES, TABLE_MEASURES, TABLE_PLACES, side_by_side
 
 pytestmark = pytest.mark.slow
 
@@ -83,46 +82,31 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
 def test_numbers_are_those_of_the_report(evidence):
     """Every score, bound, difference and p, though the submission has nothing but hits."""
     other = other_model(evidence, "user/base", 0.5)
-    made, expected_of = other.submission(), numbers_of(other)
-    found = [made.scores("model"), made.scores("model", "combined")]
-    means = {
-        name: (expected_of["protocols"][name]["scores"], expected_of["differences"][name])
-        for name in PROTOCOLS
-    }
-    means[SAME_RELATIONS] = (
-        expected_of["same_relations"]["scores"],
-        expected_of["same_relations"]["differences"],
-    )
-    for mean, rule, k in found[0]:
-        if mean == BEYOND_OFFSET:
-            at = MEASURES.index((rule, int(k)))
-            chosen = other.beyond[1].chosen
-            expected = chosen.hits.mean(chosen.system).at(at)[:3]
-            *difference, p, _ = other.beyond_compared[1].mean.at(at)
-        else:
-            of_mean, tested = means[mean]
-            expected, difference, p = (
-                of_mean[rule][k],
-                tested[rule][k]["difference"],
-                tested[rule][k]["p"],
-            )
-        score, gained = (of[mean, rule, k] for of in found)
-        assert (*score[:3], *gained[:4]) == pytest.approx((*expected, *difference, p), abs=1e-9)
-    for kind in BASELINES:
-        for (mean, rule, k), score in made.scores(kind).items():
-            if mean in PROTOCOLS:
-                baseline = expected_of["baselines"][mean][kind]["scores"][rule][k]
-                assert score[:3] == pytest.approx(tuple(baseline), abs=1e-9)
+    made = other.submission()
+    hits = {**side_by_side(other.hits), BEYOND_OFFSET: other.beyond[1].chosen}
+    tested = {**other.differences, BEYOND_OFFSET: other.beyond_compared[1].mean}
+    gained = made.scores("model", "combined")
+    for cell, score in made.scores("model").items():
+        mean, rule, k = cell
+        measure = MEASURES.index((rule, int(k)))
+        expected = hits[mean].hits.mean("model").at(measure)
+        difference = tested.get(mean, tested["published"]).at(measure)
+        assert score[:3] == pytest.approx(expected[:3], abs=1e-9)
+        assert gained[cell][:4] == pytest.approx(difference[:4], abs=1e-9)
+    for protocol, kind in itertools.product(PROTOCOLS, BASELINES):
+        expected = other.splits.baselines.hits[protocol][kind].at(TABLE_MEASURES).hits.mean(kind)
+        scores = made.scores(kind)
+        for measure, (rule, k) in enumerate(TABLE_MEASURES):
+            score = scores[protocol, rule, str(k)]
+            assert score[:3] == pytest.approx(expected.at(measure)[:3], abs=1e-9)
     for protocol in PROTOCOLS:
-        relations, hits = expected_of["protocols"][protocol]["relations"], made.tables[protocol]
-        assert hits.names == sorted(relations)
-        for measure, (rule, k) in enumerate(hits.measures):
-            for column, name in enumerate(hits.names):
-                cell = relations[name][rule][str(k)]
-                assert hits.scores("model")[measure, column] == pytest.approx(
-                    cell["score"][0], abs=1e-9
-                )
-                assert made.head(protocol, column, measure) == f"{cell['layer']}-{cell['head']}"
+        chosen, table = other.hits[protocol].at(TABLE_MEASURES), made.tables[protocol]
+        assert table.names == chosen.relations
+        np.testing.assert_allclose(table.scores("model"), chosen.hits.scores("model"), atol=1e-9)
+        for column, name in enumerate(table.names):
+            heads = chosen.choice[name][:, TABLE_PLACES].reshape(-1, 2).tolist()
+            shown = [made.head(protocol, column, measure) for measure in range(len(heads))]
+            assert shown == [f"{layer}-{head}" for layer, head in heads]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +247,7 @@ def test_what_is_no_file(tmp_path):
             submission.load(path)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_any_change_is_read_or_refused(few_relations, data):
     """Nothing but EntryError is ever raised, and what is accepted is what was there."""
@@ -278,7 +262,7 @@ def test_any_change_is_read_or_refused(few_relations, data):
         assert str(refused)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(place=st.integers(0), put=st.binary(max_size=8), cut=st.integers(0, 20))
 def test_any_bytes_are_read_or_refused(data, place, put, cut):
     place %= len(data)

@@ -99,7 +99,9 @@ def test_of_decoders_they_have_what_is_likely(decoder):
     assert numbers["syntax/surprisal_matched"] == pytest.approx(closing["control_bits"].mean())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(torch.float32, marks=pytest.mark.long), torch.bfloat16]
+)
 @pytest.mark.slow
 def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     loaded = load_restoring("tiny-code-mlm")
@@ -122,7 +124,9 @@ def test_other_languages(decoder):
 # ------------------------------------------------------------------------------------------------- everything as it was
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float16, marks=pytest.mark.long)]
+)
 @pytest.mark.slow
 def test_a_model_in_training_stays_as_it_is(decoder, dtype, capfd):
     tokenizer = decoder[1]

@@ -53,6 +53,7 @@ def test_beyond_offsets_the_worst_head_that_could_be_best_counts(unread, head):
         SimpleNamespace(test=SimpleNamespace(ledger=ledger_of(SCORED)), validation=result),
         SimpleNamespace(rivals=[1]),
         read=SimpleNamespace(validation=SimpleNamespace(ledger=validation.take(read))),
+        whole=None,
     )
     assert evidence.beyond[1].shown.choice[ARGS][0, 0].tolist() == [0, head]
 

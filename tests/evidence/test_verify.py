@@ -93,17 +93,18 @@ def failed(path, tiny_model, dataset_folder, **options):
     return [check.name for check in verification.checks if not check.passed]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
+@pytest.mark.parametrize(
+    ("dtype", "batch_tokens"),
+    [("float32", 64), ("float32", 20000), ("bfloat16", 64), ("float16", 20000)],
+)
+def test_honest_runs_raise_no_alarm(dtype, batch_tokens, tiny_model, dataset_folder, probed):
     """Other batches, other threads, other functions each time: all accepted."""
     threads = torch.get_num_threads()
     try:
-        for run, batch_tokens in enumerate([64, 20000]):
-            torch.set_num_threads(1 + run % 2)
-            path = probed(batch_tokens=batch_tokens, dtype=dtype)
-            assert failed(path, tiny_model, dataset_folder, seed=run) == []
-            for file in path.parent.iterdir():
-                file.unlink()
+        torch.set_num_threads(2)
+        path = probed(batch_tokens=batch_tokens, dtype=dtype)
+        torch.set_num_threads(1)
+        assert failed(path, tiny_model, dataset_folder, seed=batch_tokens) == []
     finally:
         torch.set_num_threads(threads)
 
@@ -111,10 +112,12 @@ def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
 @pytest.mark.parametrize(
     "options", [{"dtype": "float16"}, {"max_length": 150}, {"weights": "norm"}, {"pool": "mean"}]
 )
-def test_each_result_is_verified_as_it_was_made(options, tiny_model, dataset_folder, probed):
+def test_each_result_is_verified_as_it_was_made(
+    options, tiny_model, dataset_folder, honest, probed
+):
     """Of one model in one command, whatever it is loaded with first."""
-    paths = [probed(), probed(**options)]
-    for verification in verify_each(paths, data=dataset_folder, functions=8):
+    where = {"model": str(tiny_model), "data": dataset_folder}
+    for verification in verify_each([honest, probed(**options)], **where, functions=8):
         assert verification.accepted, verification.checks
 
 
@@ -278,14 +281,15 @@ def test_functions_of_validation_gain_by_the_heads_that_are_chosen_on_them_alone
     assert test == {"published", *validation} > validation > {"held-out"}
 
 
-def test_relations_in_no_mean_weigh_nothing_in_one(ledgers, both):
+def test_relations_in_no_mean_weigh_nothing_in_one(ledgers):
     """Without their edges, the influence on each mean is the same."""
-    (task, _), pair = both[1], ledgers[:1:-1]
-    counted = [name not in NOT_IN_MEAN for name in pair[0].relations]
-    without = pair[0].take(np.array(counted)[pair[0].relation])
-    assert len(without) < len(pair[0])
+    *_, test, validation = ledgers
+    counted = [name not in NOT_IN_MEAN for name in validation.relations]
+    without = validation.take(np.array(counted)[validation.relation])
+    assert len(without) < len(validation)
     whole, part = (
-        reprobed.InMemory(task, ledger, pair[1]).influence().means for ledger in (pair[0], without)
+        on_validation(ledger, ledger, test, means(test, ledger)).means
+        for ledger in (validation, without)
     )
     assert whole.keys() == part.keys()
     for name, points in whole.items():
@@ -347,13 +351,13 @@ def test_forged_ranks(attack, ledgers, honest_means):
     task, found, honest, validation = ledgers
     test, _ = forged(attack, honest, validation)
     assert not np.array_equal(test.ranks, honest.ranks)
-    gain = (reprobed.means(test, validation) - honest_means).max()
     verifier = reprobed.InMemory(task, test, validation)
     with reprobed.recorded(found):
         check, drawn = verifier.drawn(0, functions=64)
-        if check.passed and gain <= 0.3:
+        if check.passed:
+            assert (reprobed.means(test, validation) - honest_means).max() <= 0.3
             check, drawn = verifier.drawn(1, functions=64)
-    assert not check.passed, (check.finding, gain)
+    assert not check.passed, check.finding
     assert attack.stopped_by in check.finding
     assert 40 <= len(drawn.places) < len(task.functions)
 
@@ -371,13 +375,13 @@ def test_functions_are_drawn_by_what_they_may_have_gained():
     points = np.array([0.0, 0.1, 0.4, 1.0])
     influence = Influence(np.arange(4), {"mean": points}, {}, np.zeros(4))
     rng, times = np.random.default_rng(0), np.zeros(4)
-    for _ in range(4000):
+    for _ in range(2000):
         times[draw(influence, None, rng).places] += 1
-    np.testing.assert_allclose(times / 4000, [0, 1 - 0.05**0.25, 0.95, 1], atol=0.025)
+    np.testing.assert_allclose(times / 2000, [0, 1 - 0.05**0.25, 0.95, 1], atol=0.035)
     assert draw(influence, None, rng).bounds == {"mean": pytest.approx(0.4)}
     assert draw(influence, None, rng, everything=True).bounds == {"mean": 0}
-    mean = np.mean([len(draw(influence, 2, rng).places) for _ in range(2000)])
-    assert mean == pytest.approx(2, abs=0.1)
+    mean = np.mean([len(draw(influence, 2, rng).places) for _ in range(1000)])
+    assert mean == pytest.approx(2, abs=0.14)
 
 
 @pytest.mark.parametrize(("unread", "gained"), [(0, [1.2, 2.4]), (5, [2.4, 3.0]), (10, [3.0, 3.0])])
@@ -568,7 +572,6 @@ def test_three_answers_and_three_statuses(
         assert (status, output.splitlines()[-1]) == (3, "COULD NOT BE CHECKED")
     status, output = answers(lying, *there)
     assert (status, output.splitlines()[-1]) == (1, "REJECTED")
-    assert answers(honest, honest, *there)[0] == 0
     assert answers(honest, tmp_path / "none.json", *there)[0] == 3
     status, output = answers(lying, tmp_path / "none.json", honest, *there)
     assert (

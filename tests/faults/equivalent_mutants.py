@@ -100,5 +100,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "chosen = int(gained > -1)",
         ): "a whole number other than 0",
     },
+    "probing/evidence/compared.py": {
+        (
+            "edges = np.zeros(len(chosen.functions), np.int64)",
+            "edges = np.ones(len(chosen.functions), np.int64)",
+        ): "both sides are counted so, and only compared",
+    },
 }
 """Module -> the changed lines before and after, without indentation -> why nothing changes."""

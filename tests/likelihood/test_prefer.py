@@ -40,6 +40,7 @@ from probing.instruments.likelihood.result import (
 )
 from probing.models.location import EMBEDDED
 from probing.models.masked import ScoringModel
+from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import read_functions
 from probing.runs.data import rows as labelled_rows
@@ -161,6 +162,38 @@ def test_begins(decoder, monkeypatch):
         ]
         == 1
     )
+
+
+@pytest.mark.slow
+def test_knows(decoder, data, monkeypatch):
+    """A model that finds the bytes of texts that parse likelier is right about all pairs, and one that does not, none."""
+
+    def planted(sign: int) -> Callable:
+        def log_probabilities(_, inputs, rows, columns):
+            texts = [
+                BYTES.decode(ids[mask > 0], skip_special_tokens=True)
+                for ids, mask in zip(*inputs.values())
+            ]
+            likely = torch.tensor([-1e-3 if parses(text) == (sign > 0) else -1.0 for text in texts])
+            return likely.to(rows.device)[rows].double()
+
+        return log_probabilities
+
+    for sign, accuracy in ((1, 100.0), (-1, 0.0)):
+        monkeypatch.setattr(ScoringModel, "log_probabilities", planted(sign))
+        result = prefer(decoder, data)
+        assert result.accuracy.whole == result.mean.whole == result.mean.place == accuracy
+        assert {one.whole for one in (*result.phenomena.values(), *result.distances.values())} == {
+            accuracy
+        }
+
+
+def parses(code: str) -> bool:
+    try:
+        compile(code, "", "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 @pytest.mark.slow
@@ -497,6 +530,18 @@ def test_table(decoder, data):
     assert [row[0] for row in told.rows] == ["bracket (surface)", "loop (surface)"]
     few = parts(prefer(decoder, data, limit=6))[0]
     assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals
+
+
+@pytest.mark.slow
+def test_report(decoder, masked, folder, tmp_path):
+    """Models and twins side by side, each phenomenon by phenomenon."""
+    for place, control in ((decoder, None), (decoder, "random-weights"), (masked, None)):
+        prefer(place, folder, control=control, output=tmp_path / "results")
+    page = report([tmp_path / "results"], tmp_path / "report").read_text()
+    assert "Which text of a minimal pair a model finds likelier" in page
+    csv = (tmp_path / "report/tables/preference-models.csv").read_text().splitlines()
+    assert len(csv) == 4 and sum("random-weights 0" in line for line in csv) == 1
+    assert sum("pseudo-log-likelihood" in line for line in csv) == 1
 
 
 # --- refusals

@@ -80,6 +80,67 @@ def test_one_wait_in_each_layer_is_noticed(monkeypatch):
     )
 
 
+GOES_ON = {
+    "a product": lambda x: x @ x.T,
+    "a sum by index": lambda x: x.scatter_add(
+        0, torch.zeros(2, 2, dtype=torch.long, device=GPU), x
+    ),
+    "the shape": lambda x: x.expand_as(torch.empty(3, 2, 2)).shape[0] * 2.0,
+    "rows by an index on the GPU": lambda x: x[torch.arange(1, device=GPU)],
+    "one value where a mask is": lambda x: x.clone().masked_fill_(x > 1, 0),
+    "a choice": lambda x: torch.where(x > 1, x, 0.0),
+    "a copy to the GPU from pinned memory": lambda x: (
+        torch.ones(2).pin_memory().to(GPU, non_blocking=True) + x
+    ),
+    "a copy to pinned memory": lambda x: torch.empty(2, 2, pin_memory=True).copy_(
+        x, non_blocking=True
+    ),
+    "repetition, so many times": lambda x: x.repeat_interleave(2, dim=0),
+}
+WAITS = {
+    "a value": lambda x: x.sum().item(),
+    "a condition": lambda x: bool((x > 1).any()),
+    "a number": lambda x: float(x.max()),
+    "a list": lambda x: x.tolist(),
+    "a copy to the CPU": lambda x: x.cpu(),
+    "another copy to the CPU": lambda x: x.to("cpu"),
+    "where a mask is": lambda x: x[x > 1],
+    "values where a mask is": lambda x: x.clone().__setitem__(x > 1, x[0, 0].repeat(2)),
+    "places": lambda x: x.nonzero(),
+    "unique values": lambda x: x.unique(),
+    "repetition, as values say": lambda x: x.repeat_interleave(
+        torch.ones(2, dtype=torch.long, device=GPU), dim=0
+    ),
+    "counts": lambda x: x.flatten().long().bincount(),
+    "equality": lambda x: torch.equal(x, x),
+    "numbers of the host": lambda x: torch.tensor([1.0, 2.0], device=GPU) + x,
+    "a copy to the GPU": lambda x: torch.ones(2).to(GPU) + x,
+    "a copy to the GPU from memory that is not pinned": lambda x: (
+        torch.ones(2).to(GPU, non_blocking=True) + x
+    ),
+    "a copy to memory that is not pinned": lambda x: torch.empty(2, 2).copy_(x, non_blocking=True),
+    "rows by an index of the host": lambda x: x[torch.arange(1)],
+    "rows by a list": lambda x: x[[0, 1]],
+}
+
+
+@pytest.mark.parametrize(("work", "waits"), [(work, 0) for work in GOES_ON.values()] + [(w, 1) for w in WAITS.values()],
+                         ids=[*GOES_ON, *WAITS])  # fmt: skip
+def test_what_is_a_wait(work, waits):
+    with PretendedGpu() as gpu:
+        x = torch.arange(4.0, device=GPU).view(2, 2)
+        assert x.device == GPU
+        work(x)
+    assert bool(gpu.waits) == bool(waits)
+
+
+@pytest.mark.parametrize("work", [lambda x: x + torch.ones(2), lambda x: torch.cat([x, torch.ones(2, 2)]),
+                                  lambda x: x.numpy()])  # fmt: skip
+def test_what_cannot_be_mixed(work):
+    with PretendedGpu(), pytest.raises((RuntimeError, TypeError), match="same device|cuda:0"):
+        work(torch.arange(4.0, device=GPU).view(2, 2))
+
+
 def test_ties_are_decided_on_a_gpu_as_on_the_cpu():
     """More equal logits than are kept as the largest, for the best and for the true sub-token."""
     logits = torch.arange(120.0).remainder(7).view(3, 40)

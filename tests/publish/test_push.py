@@ -352,7 +352,7 @@ print(json.dumps([rows.to_list(), str(rows.features), str(rows.info.version)]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_load_dataset_loads_minimal_pairs_from_their_repository(connect, tmp_path):
     """The rows, their types and version as built; the card counts them by phenomenon, and has the task for lm-eval."""
     folder = tmp_path / "codesyntax"
@@ -457,7 +457,7 @@ def link(folder: Path) -> None:
     (folder / "java/test.parquet").symlink_to(folder.parent / "elsewhere.parquet")
 
 
-YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 5000}\nconfigs:"
+YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 1500}\nconfigs:"
 MADE = "was not made by `codesyntax build`"
 HEADER = {"huggingface": "{"}, {"huggingface": "[" * 100_000}
 

@@ -257,7 +257,7 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
         probe(str(tiny_model), data, "python", split, **options, output=tmp_path / "low")
     claimed = with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
     recomputed(tmp_path / "low", claimed)
-    with pytest.raises(LedgerError, match="run again and gave other numbers .*ranks"):
+    with pytest.raises(LedgerError, match="rejected .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
 
 
@@ -299,7 +299,7 @@ def on_the_hub(results, tmp_path):
     [
         (of_other_precision, "different precisions"),
         (twice, r"\.test\..* and .*\.test\..* are both for .*name one of them"),
-        (on_the_hub, "not a commit of its branches"),
+        (on_the_hub, "could not be checked .model and data: .*1111"),
     ],
 )
 def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path):
@@ -323,9 +323,7 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
     hub.add(MODEL, hub.files(MODEL, "model"), revision="refs/pr/1", type="model")
     commit = hub.repositories["model", MODEL].sha("refs/pr/1")
     recomputed(results, with_settings(model=name, revision=commit))
-    with pytest.raises(
-        CodeSyntaxError, match="not a commit of its branches|settings.model is .*refs/pr/1"
-    ):
+    with pytest.raises(CodeSyntaxError, match="is on no branch or tag|model is .*refs/pr/1"):
         submit.submission([results], MODEL, DATASET)
     assert written(hub) == []
 
@@ -410,7 +408,7 @@ def test_a_file_in_the_model_repository_that_is_no_text(hub):
         submit._text_in_repository(client(), MODEL, "README.md")
 
 
-@pytest.mark.parametrize("content", ["- value: 5\n", "7", "[" * 5000])
+@pytest.mark.parametrize("content", ["- value: 5\n", "7", "[" * 1500])
 def test_results_in_the_model_repository_that_are_broken(content):
     with pytest.raises(HubError, match="not what the Hub reads"):
         submit._merged(content, [])
@@ -446,7 +444,7 @@ def test_results_that_grow_when_they_are_read_stay_small():
         "---\n- a\n---\n",
         "---\nmodel-index: [{}]\n---\n",
         "---\ntags: 5\n---\n",
-        "---\na: " + "[" * 5000 + "\n---\n",
+        "---\na: " + "[" * 1500 + "\n---\n",
         CARD.decode().replace("nyu-mll/glue", "[1]"),
         "---\nlicense: mit\n# Never closed\n",
         "\ufeff---\nlicense: mit\n---\n",

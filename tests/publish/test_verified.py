@@ -140,16 +140,16 @@ ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
 @pytest.fixture(scope="module", autouse=True)
 def remade_once():
     """What follows from the same results is worked out once."""
-    remade, real = {}, verified.submission_of_results
+    remade, real = {}, verified.submission_of
 
-    def submission_of_results(read, files, data):
-        key = tuple(result.ledger.digest() for result in read.values())
+    def submission_of(results, data):
+        key = tuple(result.ledger.digest() for result in results.read.values())
         if key not in remade:
-            remade[key] = real(read, files, data)
+            remade[key] = real(results, data)
         return remade[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verified, "submission_of_results", submission_of_results)
+        patch.setattr(verified, "submission_of", submission_of)
         yield
 
 

@@ -364,7 +364,7 @@ def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
     found = by_instrument([probed, file, tmp_path / "none"])
     assert found == {
         "masking": [file],
-        "attention": [probed, tmp_path / "none"],
+        "attention": [*sorted(probed.glob("*.json")), tmp_path / "none"],
         "silencing": [],
         "information": [],
         "preference": [],

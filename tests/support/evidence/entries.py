@@ -48,7 +48,7 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
 
     probed = evidence.probed
     altered = Probed(changed(probed.test), changed(probed.validation), probed.files)
-    return Evidence(altered, evidence.splits)
+    return Evidence(altered, evidence.splits, altered, evidence.whole)
 
 
 def of_model(

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from codesyntax_dataset.protocol import PUBLISHED
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence
-from probing.evidence.protocols import MEASURES
-from probing.evidence.summary import bounded, means, summary
+from probing.evidence.protocols import MEASURES, SAME_RELATIONS, side_by_side
+from probing.evidence.summary import each_bounded, means, summary
 from probing.stats.intervals import Estimate
 
 
 def numbers_of(evidence: Evidence) -> dict[str, Any]:
     """Scores and bounds by protocol of the model and of each baseline; differences by rule and k."""
-    same, compared = evidence.same_relations
+    same = side_by_side(evidence.hits)[SAME_RELATIONS]
+    published = evidence.differences.get(PUBLISHED)
+    compared = evidence.differences.get(SAME_RELATIONS, published)
     return {
         "protocols": {
             protocol: summary(evidence.hits[protocol]).model_dump() for protocol in PUBLISHED_FIRST
@@ -29,7 +32,7 @@ def numbers_of(evidence: Evidence) -> dict[str, Any]:
             for protocol, comparison in evidence.comparisons.items()
         },
         "same_relations": {
-            "scores": means(same),
+            "scores": means(same.hits.mean(same.system)),
             "baselines": evidence.splits.baselines.same_relations,
             "differences": {} if compared is None else differences(compared),
         },
@@ -42,5 +45,5 @@ def differences(tested: Estimate) -> dict[str, dict[str, Any]]:
     for number, (rule, k) in enumerate(MEASURES):
         cell = tested.at(number)
         if not np.isnan(cell.value):
-            by_rule[rule][str(k)] = {"difference": bounded(cell), "p": cell.p}
+            by_rule[rule][str(k)] = {"difference": each_bounded(cell), "p": cell.p}
     return by_rule
