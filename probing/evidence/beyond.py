@@ -47,34 +47,18 @@ class Beyond:
     """Hits of one model's heads on hard edges.
 
     `offsets`: those that hard edges avoid; `chosen`: the hits on hard edges, of relations with
-    LEAST_EDGES; `shown`: the same of all relations with a score; `edges`: relation -> hard edges,
-    all edges; `few`: relation -> functions with hard edges, too few for a score; `unchosen`:
-    relations without hard edges on validation.
+    LEAST_EDGES; `shown`: the same of all relations with hard edges in enough functions for a
+    score.
     """
 
     offsets: Offsets
     chosen: ChosenHits
     shown: ChosenHits
-    edges: dict[str, tuple[int, int]]
-    few: dict[str, int]
-
-    @property
-    def unchosen(self) -> list[str]:
-        return sorted(self.chosen.unchosen)
 
     @property
     def in_mean(self) -> list[str]:
         """The relations of the score's mean."""
         return self.chosen.hits.counted
-
-    @property
-    def share(self) -> float:
-        """The share of a relation's edges that are hard: percent, mean over `in_mean`, NaN if there
-        is none."""
-        shares = [self.edges[name][0] / self.edges[name][1] for name in self.in_mean]
-        if shares:
-            return float(100 * np.mean(shares))
-        return float("nan")
 
     @cached_property
     def mean(self) -> Estimate:
@@ -102,22 +86,9 @@ def beyond(
     if not (to_choose_on.any() and to_find.any()):
         return None
     hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
-    few = {name: len(group.places) for name, group in hard.hits.groups.items() if group.few}
-    edges = {}
-    for number, name in enumerate(test.relations):
-        of_relation = test.relation == number
-        if of_relation.any():
-            left = int(np.count_nonzero(to_find & of_relation))
-            edges[name] = left, int(np.count_nonzero(of_relation))
-    shown = hard.only(set(hard.relations) - few.keys())
+    shown = hard.only(name for name, group in hard.hits.groups.items() if not group.few)
     enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_HARD_EDGES]
-    return Beyond(
-        offsets=offsets,
-        chosen=shown.only(enough),
-        shown=shown,
-        edges=edges,
-        few=few,
-    )
+    return Beyond(offsets, chosen=shown.only(enough), shown=shown)
 
 
 @dataclass(frozen=True)
@@ -210,8 +181,8 @@ def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarra
     high = np.searchsorted(values, sought[1], "right")
     within = below[high] - below[low]
     missed = _log_of_rest(within) if forward else within
-    found = 1 - np.exp(np.outer(KS, missed))
-    return 100 * found.mean(axis=1)
+    hit = 1 - np.exp(np.outer(KS, missed))
+    return 100 * hit.mean(axis=1)
 
 
 def _log_of_rest(share: np.ndarray) -> np.ndarray:

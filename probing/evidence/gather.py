@@ -131,8 +131,8 @@ def find(paths: Paths) -> list[Probed]:
 
 
 def _no_test(paths: Paths) -> LedgerError:
-    given = ", ".join(map(str, paths))
-    return LedgerError(f"{given} has results of the split validation only: probe test, too")
+    places = ", ".join(map(str, paths))
+    return LedgerError(f"{places} has results of the split validation only: probe test, too")
 
 
 class SharedSettings(NamedTuple):
@@ -201,8 +201,8 @@ def files_of(paths: Paths) -> list[Path]:
     none."""
     files = by_instrument(paths)[ATTENTION]
     if not files:
-        given = ", ".join(map(str, paths))
-        raise LedgerError(f"{given}: no results of `codesyntax probe`")
+        places = ", ".join(map(str, paths))
+        raise LedgerError(f"{places}: no results of `codesyntax probe`")
     return files
 
 

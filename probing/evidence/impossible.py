@@ -131,9 +131,9 @@ def _check_edges(
 ) -> Problems:
     group = hits.groups[name]
     functions = hits.of(name)
-    found = group.sums[MODEL].distinct[:, np.isin(functions, unread)]
+    in_unread = group.sums[MODEL].distinct[:, np.isin(functions, unread)]
     why = f"{table}.model has hits in a function that the model could not read"
-    yield found.any(), why
+    yield in_unread.any(), why
     if table == BEYOND_OFFSET:
         inside = np.isin(published.of(name), functions)
         edges = published.groups[name].n[inside]

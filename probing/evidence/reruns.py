@@ -178,8 +178,8 @@ def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
         for cell, added in zip(CELLS, hits.contributions(mean.chosen.system)):
             influence.add(f"{mean.protocol}: {cell}", functions, added)
         for group in hits.groups.values():
-            found = group.sums[mean.chosen.system].sums[0]
-            part = 100 / group.total * found
+            hit = group.sums[mean.chosen.system].sums[0]
+            part = 100 / group.total * hit
             influence.add_part(f"{mean.protocol}: {PART}", functions[group.places], part)
     return influence
 

@@ -136,9 +136,9 @@ def scores(
     import pandas
 
     alone = isinstance(results, (str, os.PathLike, Record))
-    given: Any = [results] if alone else results
+    every: Any = [results] if alone else results
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
-        paths = [item.save(folder) if isinstance(item, Result) else item for item in given]
+        paths = [item.save(folder) if isinstance(item, Result) else item for item in every]
         files = by_instrument(paths)
         rows = list(_attention_evidence(files.pop(ATTENTION), data))
         for group in masked.comparable(files.pop(MASKING)):

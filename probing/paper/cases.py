@@ -83,14 +83,14 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
         function = shown(None, dataset[int(counts.argmax())]["id"], data, config, "test")
         head = ""
         elsewhere: float | None = None
-        found: int | None = None
+        hits: int | None = None
         if published.head:
             shares = (ranks.take(named & ~here).ranks[0] == 0).mean(axis=0)  # (layers, heads)
             best = np.unravel_index(shares.argmax(), shares.shape)
             layer, number = map(int, best)
             head = f"{layer}-{number}"
             elsewhere = 100 * float(shares.max())
-            found = int((ranks.take(here).ranks[0, :, layer, number] == 0).sum())
+            hits = int((ranks.take(here).ranks[0, :, layer, number] == 0).sum())
             content = attention_case(
                 encoder,
                 function,
@@ -108,7 +108,7 @@ def find(model: Model, data: Path, config: str, ledger: Path, device: str | None
             head,
             elsewhere,
             edges,
-            found,
+            hits,
             function.name,
         ]
         content["name"] = f"Figure {published.figure}, {config}: {relation}"

@@ -145,8 +145,8 @@ def _inputs(reproduction: Reproduction) -> Table:
     rows: list[dict[str, Any]] = []
     counted = reproduction.counted
     for language, configs in CONFIGS.items():
-        given = reproduction.inputs.sources.get(language)
-        source = sources.shown(given) if given else ""
+        location = reproduction.inputs.sources.get(language)
+        source = sources.shown(location) if location else ""
         functions = counted[language].functions if language in counted else None
         for config in configs:
             about: dict[str, Any] = {"config": config, "source": source}

@@ -12,6 +12,7 @@ import csv
 import hashlib
 import io
 import json
+import logging
 import math
 import os
 import time
@@ -24,7 +25,7 @@ import numpy as np
 
 from codesyntax_dataset import atomic
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.errors import ArgumentError, EntryError, LedgerError
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_dataset.tasks import RESTORED, RULE, K
@@ -37,6 +38,8 @@ from probing.runs.ledger_file import MASKING
 from probing.stats.hits import PERCENT_UNIT
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate
+
+logger = logging.getLogger(__name__)
 
 EXPORT_FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 
@@ -129,7 +132,8 @@ def export(
     Raises:
         ArgumentError: for other formats and relationships, or no organization. LedgerError: for
         damaged results, those of other instruments, and a foreign file where one would be written.
-        EntryError: for partial results and those of controls.
+        EntryError: for partial results and those of controls, if there are no others; otherwise
+        these are left out with a warning.
     """
     for name, value, known in (
         ("format", format, EXPORT_FORMATS),
@@ -167,7 +171,15 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Su
             entries += [load(file) for file in files]
         else:
             others.append(path)
-    entries += [submission_of(found, data) for found in results_for_entries(others)]
+    refused = []
+    for result in results_for_entries(others):
+        try:
+            entries.append(submission_of(result, data))
+        except EntryError as error:
+            logger.warning("left out %s: %s", result.files["test"], error)
+            refused.append(error)
+    if refused and not entries:
+        raise refused[0]
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "

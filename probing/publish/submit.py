@@ -284,7 +284,7 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[Ent
     """The results, after checking that each can be submitted.
 
     Raises LedgerError for functions or masks other than those of a task, several precisions, and
-    two results for one task.
+    two results for one task; EntryError for what no board takes, such as a partial run.
     """
     runs = _results_of(results, model)
     seen: dict[str, Path] = {}
@@ -294,6 +294,8 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[Ent
             settings = result.settings
             _check_settings(file, settings)
             _check_skips(file, result.skips)
+        kind = MaskedSubmission if isinstance(run.settings, MaskSettings) else AttentionSubmission
+        kind.check_settings(run.settings)
         task = _first_task(run.settings)
         file = run.files["test"]
         if task in seen:

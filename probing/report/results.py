@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # each is imported by what makes it
 
 def parts(result: Any) -> list[str | Table]:
     """The tables and texts of a result, as its instrument makes them."""
-    made: list[str | Table] = INSTRUMENTS[result.instrument].parts(result)
-    return made
+    tables: list[str | Table] = INSTRUMENTS[result.instrument].parts(result)
+    return tables
 
 
 def attention(result: ProbeResult) -> list[str | Table]:

@@ -33,12 +33,13 @@ follows from both (`wilson_difference`). Amounts, such as bits, have no such bou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+import scipy  # whose `special` takes long to import, and is imported when it is used
 
 FEW_CLUSTERS = 6
 """A group in fewer clusters is marked: its scores are unreliable, and have no interval."""
@@ -72,7 +73,7 @@ _ROUNDING = 1e-9
 _NOTHING = 1e-12
 """Means up to this are 0, but for rounding."""
 
-_BENTKUS = 1 / (4 * ndtr(-(2**0.5)))
+_BENTKUS = 1 / (2 * math.erfc(1))
 
 
 class Estimate(NamedTuple):
@@ -150,7 +151,7 @@ def interval(
     """Lower and upper bounds (...) of `value` (...), from the `influence` (..., F) of F
     clusters."""
     error, skewness = _spread(influence)
-    quantile = stdtrit(degrees, 0.975)
+    quantile = scipy.special.stdtrit(degrees, 0.975)
     below = error * _inverted(quantile, skewness)
     above = error * _inverted(-quantile, skewness)
     low = np.minimum(value - below, value)
@@ -198,7 +199,7 @@ def _two_sided(
     degrees: Any,
 ) -> np.ndarray:
     """p (...) of Student's t."""
-    return 2 * stdtr(degrees, -np.abs(t))
+    return 2 * scipy.special.stdtr(degrees, -np.abs(t))
 
 
 def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -354,7 +355,7 @@ def wilson(
     varies = variance > 1e-15  # smaller values are rounding errors
     effective = _quotient(spread, variance, varies, clusters)
     size = np.minimum(effective, most)
-    z = np.where(effective < most, stdtrit(others, 0.975), ndtri(0.975))
+    z = np.where(effective < most, scipy.special.stdtrit(others, 0.975), scipy.special.ndtri(0.975))
     scale = 1 + z**2 / size
     shift = z**2 / (2 * size)
     middle = (share + shift) / scale
@@ -423,9 +424,9 @@ def sign_p(
     for bits, number in _exchanges_in_parts(clusters):
         for count, (places, columns) in zip(farther, placed):
             keeps = np.unpackbits(bits[places], axis=1, count=number)
-            kept = columns @ keeps.astype(columns.dtype)
+            positive = columns @ keeps.astype(columns.dtype)
             total = columns.sum(axis=1, keepdims=True)
-            count += _as_extreme(2 * kept - total, total[:, 0])
+            count += _as_extreme(2 * positive - total, total[:, 0])
     return [(1 + count) / (1 + PERMUTATIONS) for count in farther]
 
 
@@ -511,7 +512,7 @@ def detectable(
     clusters = len(differences)
     if clusters < FEW_CLUSTERS:
         return np.nan
-    quantiles = stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER))
+    quantiles = scipy.special.stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER))
     away = quantiles.sum() * differences.std(ddof=1)
     return float(away / np.sqrt(clusters))
 
@@ -558,7 +559,7 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     squares = np.maximum(squares, gained**2 / clusters)
     distance = np.abs(gained)
     z = _quotient(distance, np.sqrt(squares), distance > 1e-4)
-    p = 2 * _BENTKUS * ndtr(-z)
+    p = 2 * _BENTKUS * scipy.special.ndtr(-z)
     separate = rejected(np.minimum(1, p))
     ahead = np.where(gained > 0, first, second)
     behind = np.where(gained > 0, second, first)

@@ -31,7 +31,7 @@ from transformers import (
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
-from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.protocol import EDITS
@@ -627,7 +627,7 @@ def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, fewer_functions
         plain.to_json() == result.to_json()
         and "weights" not in plain.to_json().split('"versions"')[0]
     )
-    with pytest.raises(LedgerError, match="is a result of norm"):
+    with pytest.raises(EntryError, match="weights"):
         submission([file], "user/model", "user/codesyntax")
     with pytest.raises(UnknownName, match="norm"):
         probe(model, fewer_functions, "python", weights="norms")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 
 import codesyntax_dataset
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.errors import ArgumentError, EntryError, LedgerError
 from probing import mask, probe
 from probing.cli import main
 from probing.evidence.submission import load
@@ -176,6 +177,18 @@ def test_entries_are_those_of_reports_and_can_be_exported_again(
     assert {load(file).signature for file in files} == entries.keys()
     (again,) = export([tmp_path / "entries"], tmp_path / "again")
     assert sorted(again.read_text().splitlines()) == sorted(in_a_table.read_text().splitlines())
+
+
+def test_what_no_board_takes_is_left_out_with_the_reason(results, data, tmp_path, caplog):
+    for split in ("test", "validation"):
+        probe(TINY, data, "python", split, limit=2, output=tmp_path / "partial")
+    with pytest.raises(EntryError, match="a partial run is not published"):
+        export([tmp_path / "partial"], tmp_path / "entries", format="entry")
+    caplog.clear()
+    files = export([results, tmp_path / "partial"], tmp_path / "entries", format="entry")
+    assert len(files) == 3
+    (record,) = caplog.records
+    assert re.fullmatch(r"left out .*/partial/.*: .*a partial run.*", record.getMessage())
 
 
 def test_what_cannot_be_exported_is_said_in_a_line(results, tmp_path):

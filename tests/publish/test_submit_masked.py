@@ -136,6 +136,7 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
         ({"protocol": "published"}, "--protocol published, but a task needs --protocol current"),
         ({"control": "spans"}, "--control spans, but a task needs --control sub-tokens"),
         ({"rate": 0.5}, "--rate 0.5, but a task needs --rate 1.0"),
+        ({"limit": 5}, "a partial run is not published"),
         ({"split": "validation"}, "--split validation, but a task needs --split test"),
         (
             {"config": "java_skip_semicolon"},

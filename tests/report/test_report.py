@@ -153,8 +153,9 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
                     found.mean.at(k - 1)[:3]
                 )
                 assert (row["vs combined"] == "") == (made.control == "redrawn-dependents")
+                groups = found.chosen.hits.groups
                 assert int(row["hard edges"]) == sum(
-                    found.edges[relation][0] for relation in found.in_mean
+                    groups[relation].total for relation in found.in_mean
                 )
 
 

@@ -243,7 +243,7 @@ class PreferenceResult(Result[PreferenceLedger]):
         return {"pairs": len(ledger)}, {
             "functions": len(ledger),
             "accuracy": _accuracy(rows, preferred),
-            "mean": _mean_accuracy([one for one in phenomena if one.pairs >= LEAST_PAIRS]),
+            "mean": _mean_accuracy([score for score in phenomena if score.pairs >= LEAST_PAIRS]),
             **groups,
         }
 

@@ -49,7 +49,7 @@ MADE_ELSEWHERE = [
     # third round, held
     Attack("formulas in names of CSV", 3, "a spreadsheet", None, f"{_TEXTS}test_a_cell_of_csv_is_no_formula"),
     Attack("markup in names of boards", 3, "a reader's browser", None, f"{_BOARD}test_names_with_markup_stay_text"),
-    Attack("markup in names of reports", 3, "a reader's browser", None, f"{_TEXTS}test_a_page_shows_a_name_and_does_not_run_it"),
+    Attack("markup in names of reports", 3, "a reader's browser", None, f"{_TEXTS}test_a_page_shows_names_and_does_not_run_them"),
     Attack("line breaks, U+202E and headings in names", 3, "a page", None, f"{_TEXTS}test_a_name_is_no_heading_of_a_report"),
     Attack("../ in names", 3, "files outside of the folder", None, f"{_HUB}test_names_that_climb_out_are_left_out_and_printable"),
     Attack("paths of the maker in what is published", 3, "a home folder's name", None, "tests/publish/test_export.py::test_nothing_local_is_exported"),
