@@ -204,7 +204,9 @@ class Repository:
             if first <= int(line) <= last
             for context in contexts
         }
-        if mutant.edit.lines is None and not executing:  # a table, which other modules read
+        if not executing - {
+            ""
+        }:  # executed when the module is imported, as a table is: anything may read it
             executing = {*self.known["fixtures"]}
         costs = {
             test: sum(self.known["seconds"].get(context, 0) for context in (test, *used))

@@ -287,7 +287,7 @@ def the_heads_that_were_chosen_find_nothing_in_five_functions(test, validation):
 @in_choices(DIFFER)
 def the_rarest_relation_finds_its_hard_edges(test, validation):
     score, (edges, _) = on_hard_edges(test, validation), hard(test, validation)
-    name = min(score.chosen.relations, key=lambda name: score.edges[name][0])
+    name = min(score.chosen.relations, key=lambda name: score.chosen.hits.groups[name].total)
     claim(
         test,
         edges[test.relation[edges] == test.relations.index(name)],
@@ -305,7 +305,12 @@ def half_a_point_beyond_offsets_where_it_shows_least(test, validation):
         name = test.relations[test.relation[edge]]
         if name in names and gained <= 0.55:
             head = score.chosen.choice[name][0, 0]
-            gained += 100 / len(names) / score.edges[name][0] * (test.ranks[0, edge, *head] > 0)
+            gained += (
+                100
+                / len(names)
+                / score.chosen.hits.groups[name].total
+                * (test.ranks[0, edge, *head] > 0)
+            )
             claim(test, np.array([edge]), head)
 
 
