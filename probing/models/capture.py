@@ -231,9 +231,7 @@ def probabilities(
     batch, heads, length, width = query.shape
     groups = key.shape[1]
 
-    def at_rows(
-        x: Tensor,
-    ) -> Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
+    def at_rows(x: Tensor) -> Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
         if positions is None or x.shape[2] == 1:
             return x
         inputs = torch.arange(batch, device=x.device)[:, None]

@@ -160,12 +160,7 @@ class Encoder(LoadedModel):
             )
         return states
 
-    def run(
-        self,
-        inputs: Batch,
-        attention: str,
-        **options: Any,
-    ) -> transformers.utils.ModelOutput:
+    def run(self, inputs: Batch, attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as
         `attention`."""
         with (

@@ -121,12 +121,7 @@ class _Keys(dict[str, Any]):
             raise self.refused(name, value, "expected a number")
         return value
 
-    def refused(
-        self,
-        name: str,
-        value: Any,
-        why: str,
-    ) -> ModelError:
+    def refused(self, name: str, value: Any, why: str) -> ModelError:
         return ModelError(
             f"its key {self.architecture}.{name} is {str(value)[:60]}, {why}: load the model that the file was made of"
         )

@@ -51,14 +51,7 @@ class Check(NamedTuple):
     meaning: str = ""
 
     @classmethod
-    def within(
-        cls,
-        name: str,
-        difference: float,
-        bound: float,
-        said: str,
-        meaning: str,
-    ) -> Check:
+    def within(cls, name: str, difference: float, bound: float, said: str, meaning: str) -> Check:
         """That a difference is at most a bound; `said` has a `{}` for it."""
         return cls(
             name,
@@ -161,13 +154,7 @@ class LoadedModel:
             "attention_mask": send(mask, self.device),
         }
 
-    def require(
-        self,
-        name: str,
-        passed: bool,
-        measured: str,
-        meaning: str = "",
-    ) -> None:
+    def require(self, name: str, passed: bool, measured: str, meaning: str = "") -> None:
         """Add a check; raises FailedCheck unless it passed."""
         self.checks.append(Check(name, passed, measured, meaning))
         if not passed:

@@ -297,12 +297,7 @@ def _only_gguf(ggufs: Sequence[str]) -> str:
     return ggufs[0]
 
 
-def _gguf_on_hub(
-    model: str,
-    gguf: str,
-    revision: str | None,
-    request: str,
-) -> Location:
+def _gguf_on_hub(model: str, gguf: str, revision: str | None, request: str) -> Location:
     """A GGUF file in a repository, downloaded, or in the cache if the Hub does not answer."""
     file = Path(hf_hub_download(model, gguf, revision=revision, local_files_only=not hub_answers()))
     name = f"{model}/{gguf}@{request}" if request else f"{model}/{gguf}"

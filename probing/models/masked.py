@@ -104,12 +104,7 @@ class ScoringModel(LoadedModel):
                 part = slice(start, start + self._at_once)
                 yield part, self._logits_of(hidden[part]).float()
 
-    def everywhere(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> Tensor:
+    def everywhere(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """The same logits, float32 (M, vocabulary), of those that the model reports for all
         positions."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
@@ -119,12 +114,7 @@ class ScoringModel(LoadedModel):
                 .float()
             )
 
-    def log_probabilities(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> Tensor:
+    def log_probabilities(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its
@@ -141,11 +131,7 @@ class ScoringModel(LoadedModel):
         return chances
 
     def _examine_output(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-        expected: Tensor,
+        self, inputs: Batch, rows: Tensor, columns: Tensor, expected: Tensor
     ) -> None:
         """Check that the logits at some positions are the `expected` ones of all; otherwise `why`
         is set."""
@@ -189,13 +175,7 @@ class ScoringModel(LoadedModel):
             else:
                 body.forward = own
 
-    def compared(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-        truth: Tensor,
-    ) -> Tensor:
+    def compared(self, inputs: Batch, rows: Tensor, columns: Tensor, truth: Tensor) -> Tensor:
         """The logits at some positions of a batch, compared with those of the true sub-tokens (M,):
         float64 (M, 4), as of `MaskedModel.scores`."""
         comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
@@ -274,12 +254,7 @@ class MaskedModel(ScoringModel):
         """The one text to run, in which all `positions` (M,) are masked."""
         yield ids, positions
 
-    def scores(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> Tensor:
+    def scores(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M,
         4).
 
@@ -291,12 +266,7 @@ class MaskedModel(ScoringModel):
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
 
-    def near_ties(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> list[list[int]]:
+    def near_ties(self, inputs: Batch, rows: Tensor, columns: Tensor) -> list[list[int]]:
         """The ids that other rounding could have predicted at each masked position; arguments as of
         `scores`."""
         ties = []
@@ -319,12 +289,7 @@ def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
     return mask
 
 
-def masked(
-    inputs: Batch,
-    rows: Tensor,
-    columns: Tensor,
-    mask: int,
-) -> dict[str, Tensor]:
+def masked(inputs: Batch, rows: Tensor, columns: Tensor, mask: int) -> dict[str, Tensor]:
     """A batch in which the sub-tokens at `rows`, `columns` (M,) are the `mask`."""
     ids = inputs["input_ids"]
     return {**inputs, "input_ids": ids.index_put((rows, columns), ids.new_full((), mask))}
@@ -463,12 +428,7 @@ class InfillingModel(ScoringModel):
             text = np.concatenate([ids[:begin], *marked]).astype(ids.dtype)
             yield text, np.arange(len(text) - len(hole), len(text))
 
-    def scores(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> Tensor:
+    def scores(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """What the model writes, and the probability of what stood there: float64 (M, 4), as of
         `MaskedModel.scores`.
 

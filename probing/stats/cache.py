@@ -48,11 +48,7 @@ def caching() -> Iterator[None]:
         _caching.reset(before)
 
 
-def cached(
-    what: str,
-    made_of: Iterable[bytes],
-    compute: Callable[[], Arrays],
-) -> Arrays:
+def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
     """The float64 arrays that `compute` returns, or returned for the same `what` and `made_of`
     before."""
     folder = cache_dir.folder() if _caching.get() else None
@@ -93,11 +89,7 @@ def _arrays_in(file: Path) -> Arrays | None:
         return None
 
 
-def _keep(
-    arrays: Arrays,
-    folder: Path,
-    key: str,
-) -> None:
+def _keep(arrays: Arrays, folder: Path, key: str) -> None:
     """Keep arrays; failing to do so is not an error."""
     fields = {
         name: {

@@ -49,10 +49,7 @@ class Columns(NamedTuple):
     which: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        sums: np.ndarray,
-    ) -> Columns:
+    def of(cls, sums: np.ndarray) -> Columns:
         """From numbers (M, f)."""
         rows = np.ascontiguousarray(sums)
         numbers: dict[bytes, int] = {}
@@ -97,11 +94,7 @@ class Group:
         """True if it is in too few clusters for an interval."""
         return len(self.places) < FEW_CLUSTERS
 
-    def gained(
-        self,
-        system: str,
-        against: str | None = None,
-    ) -> np.ndarray:
+    def gained(self, system: str, against: str | None = None) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
         sums = self.sums[system].sums
         if against is None:
@@ -110,11 +103,7 @@ class Group:
         wide = sums.astype(np.int32 if whole else np.float64)
         return wide - self.sums[against].sums
 
-    def among(
-        self,
-        clusters: np.ndarray,
-        measures: np.ndarray | slice = slice(None),
-    ) -> Group:
+    def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
         sums = {}
         for system, columns in self.sums.items():
@@ -125,10 +114,7 @@ class Group:
             worth *= float(n.sum() / self.total)
         return Group(self.places[clusters], n, sums, worth)
 
-    def clustered(
-        self,
-        larger: np.ndarray,
-    ) -> Group:
+    def clustered(self, larger: np.ndarray) -> Group:
         """The same by larger clusters: `larger` (f,) are the places of those of its clusters."""
         places, which = np.unique(larger, return_inverse=True)
         sums = {}
@@ -136,10 +122,7 @@ class Group:
             sums[system] = columns._replace(distinct=_added(columns.distinct, which))
         return Group(places, _added(self.n, which), sums, self.worth)
 
-    def same_things(
-        self,
-        other: Group,
-    ) -> bool:
+    def same_things(self, other: Group) -> bool:
         """True if the other one has as many things in the same clusters."""
         same_clusters = np.array_equal(self.places, other.places)
         return same_clusters and np.array_equal(self.n, other.n)
@@ -242,28 +225,19 @@ class Hits:
         """The things of each group: int64 (G,)."""
         return np.array([group.total for group in self.groups.values()], np.int64)
 
-    def of(
-        self,
-        group: str,
-    ) -> np.ndarray:
+    def of(self, group: str) -> np.ndarray:
         """The clusters that have a group, by number: (f,); none have one that is not there."""
         if group not in self.groups:
             return self.clusters[:0]
         return self.clusters[self.groups[group].places]
 
-    def total(
-        self,
-        system: str,
-    ) -> np.ndarray:
+    def total(self, system: str) -> np.ndarray:
         """What a system gets right of each group: (M, G)."""
         totals = [group.sums[system].total for group in self.groups.values()]
         by_group = np.array(totals).reshape(len(totals), len(self.measures))
         return by_group.T
 
-    def scores(
-        self,
-        system: str,
-    ) -> np.ndarray:
+    def scores(self, system: str) -> np.ndarray:
         """Of each group, in the unit: (M, G)."""
         return self.scale * self.total(system) / self.n
 
@@ -289,10 +263,7 @@ class Hits:
                 parts[name] = replace(group, places=new_places)
         return replace(self, clusters=self.clusters[places], groups=parts, measures=chosen)
 
-    def cells(
-        self,
-        clusters: Mapping[str, np.ndarray],
-    ) -> Hits:
+    def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
         """Some of the groups, each in some of its clusters, by number, of which it has any."""
         parts = {}
         for name in sorted(clusters):
@@ -300,10 +271,7 @@ class Hits:
             parts[name] = self.groups[name].among(inside)
         return replace(self, groups=parts)
 
-    def join(
-        self,
-        other: Hits,
-    ) -> Hits:
+    def join(self, other: Hits) -> Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same
         things in the same clusters."""
         same = self.measures == other.measures
@@ -323,10 +291,7 @@ class Hits:
             )
         return replace(self, groups=joined)
 
-    def named(
-        self,
-        systems: Mapping[str, str],
-    ) -> Hits:
+    def named(self, systems: Mapping[str, str]) -> Hits:
         """Some of the systems, each under its new name."""
         groups = {}
         for name, group in self.groups.items():
@@ -334,11 +299,7 @@ class Hits:
             groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
-    def chosen(
-        self,
-        new: str,
-        systems: Mapping[str, str],
-    ) -> Hits:
+    def chosen(self, new: str, systems: Mapping[str, str]) -> Hits:
         """With a `new` system, which is one of the systems in each group: `systems`, by the groups'
         names."""
         groups = {}
@@ -347,10 +308,7 @@ class Hits:
             groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
-    def clustered(
-        self,
-        cluster_of: Callable[[np.ndarray], np.ndarray],
-    ) -> Hits:
+    def clustered(self, cluster_of: Callable[[np.ndarray], np.ndarray]) -> Hits:
         """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as
         repositories of functions."""
         larger = np.asarray(cluster_of(self.clusters))
@@ -370,11 +328,7 @@ class Hits:
 
     # ---------------------------------------------------------------------------------------------------------- scores
 
-    def mean(
-        self,
-        system: str,
-        against: str | None = None,
-    ) -> Estimate:
+    def mean(self, system: str, against: str | None = None) -> Estimate:
         """The mean over groups, (M,), or the difference to that of another system, with p; NaN
         without any group. Of percent, bounds end at 0 and 100, which a few clusters may pass."""
         if not self.counted:
@@ -415,32 +369,19 @@ class Hits:
         high[:, few] = np.nan
         return Estimate(value, low, high, p, n)
 
-    def each(
-        self,
-        estimate: Estimate,
-        measure: Measure | None = None,
-    ) -> dict[str, Estimate]:
+    def each(self, estimate: Estimate, measure: Measure | None = None) -> dict[str, Estimate]:
         """Of an estimate of groups, as of `by_group`, that of each by a measure, the first by
         default."""
         row = 0 if measure is None else self.measures.index(measure)
         return {name: estimate.at(row, column) for column, name in enumerate(self.groups)}
 
-    def of_cluster(
-        self,
-        group: str,
-        system: str,
-    ) -> np.ndarray:
+    def of_cluster(self, group: str, system: str) -> np.ndarray:
         """What a system gets right of a group in each cluster that has it, over its things there,
         by each measure: (M, f)."""
         cells = self.groups[group]
         return cells.sums[system].sums / cells.n
 
-    def portion(
-        self,
-        system: str,
-        against: str,
-        whole_system: str,
-    ) -> Estimate:
+    def portion(self, system: str, against: str, whole_system: str) -> Estimate:
         """By how many percent of the mean of a system `whole_system` the mean of one is above that of
         another: (M,)."""
         gained = self.drawn._of_mean(system, against)
@@ -453,18 +394,11 @@ class Hits:
         influence = per * (gained.influence - value * whole.influence)
         return mean_estimate(100 * value[..., 0], influence, gained.share)
 
-    def contributions(
-        self,
-        system: str,
-    ) -> np.ndarray:
+    def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
         return self._of_mean(system, None).added
 
-    def _of_mean(
-        self,
-        system: str,
-        against: str | None,
-    ) -> _Mean:
+    def _of_mean(self, system: str, against: str | None) -> _Mean:
         counted = self.counted
         value = np.zeros(len(self.measures))
         added = np.zeros((len(self.measures), len(self.clusters)))
@@ -482,12 +416,7 @@ class Hits:
             share[group.places] += part
         return _Mean(value / max(1, len(counted)), added, influence, share)
 
-    def _of_group(
-        self,
-        group: Group,
-        system: str,
-        against: str | None,
-    ) -> np.ndarray:
+    def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
         """The value with bounds (3, M) of one group."""
         if self.unit != PERCENT_UNIT:
             sums = group.gained(system, against)
@@ -509,12 +438,7 @@ class Hits:
         differences = wilson_difference(first, second, group.n, group.worth)
         return 100 * differences[:, which.reshape(-1)]
 
-    def _group_p(
-        self,
-        system: str,
-        against: str,
-        rows: Sequence[int],
-    ) -> np.ndarray:
+    def _group_p(self, system: str, against: str, rows: Sequence[int]) -> np.ndarray:
         """Of each group the p-values (rows, G) of the differences by some measures."""
         groups = self.groups.values()
         gained = []
@@ -547,10 +471,7 @@ class Hits:
                 yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
 
 
-def _added(
-    values: np.ndarray,
-    which: np.ndarray,
-) -> np.ndarray:
+def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each
     has any."""
     order = np.argsort(which, kind="stable")

@@ -82,11 +82,7 @@ def _measure_name(measure: Measure) -> str:
     return str(measure)
 
 
-def save(
-    tables: Mapping[str, Hits],
-    layout: Layout,
-    about: Mapping[str, Any],
-) -> bytes:
+def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -> bytes:
     """The file of some tables, the same for the same ones; `about`: a JSON object without
     `hits`."""
     groups = sorted({name for hits in tables.values() for name in hits.groups})
@@ -111,12 +107,7 @@ def save(
     return file.getvalue()
 
 
-def _rows(
-    table: int,
-    hits: Hits,
-    groups: list[str],
-    layout: Layout,
-) -> np.ndarray:
+def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarray:
     """The columns of a table, as of `Layout.columns`: (C, rows)."""
     alone = np.ones(len(hits.clusters), bool)
     parts = []
@@ -154,10 +145,7 @@ class HitsFile:
     names: dict[str, list[str]]
 
     @classmethod
-    def open(
-        cls,
-        data: bytes,
-    ) -> HitsFile:
+    def open(cls, data: bytes) -> HitsFile:
         """Raises EntryError for bytes that are no such file."""
         try:
             metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
@@ -170,10 +158,7 @@ class HitsFile:
         names = about.pop(_NAMES, None)
         return cls(data, about, names)
 
-    def tables(
-        self,
-        layout: Layout,
-    ) -> dict[str, Hits]:
+    def tables(self, layout: Layout) -> dict[str, Hits]:
         """The tables.
 
         Raises EntryError if they are not of this layout, out of order, or have more hits than
@@ -216,10 +201,7 @@ def _no_hits_file(reason: object) -> str:
     return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export --format entry`"
 
 
-def _read_columns(
-    data: bytes,
-    columns: Mapping[str, np.dtype],
-) -> np.ndarray:
+def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
     """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
     parquet = pq.ParquetFile(io.BytesIO(data))
     metadata = parquet.metadata
@@ -255,12 +237,7 @@ def _read_columns(
     return numbers
 
 
-def _hits(
-    columns: np.ndarray,
-    names: list[str],
-    table: str,
-    layout: Layout,
-) -> Hits:
+def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> Hits:
     keys = columns[: len(_KEYS)]
     _, group, cluster, n = keys.astype(np.int64)
     shape = len(layout.systems), len(layout.measures), -1

@@ -90,10 +90,7 @@ class Estimate(NamedTuple):
     p: Any
     n: Any
 
-    def at(
-        self,
-        *index: Any,
-    ) -> Estimate:
+    def at(self, *index: Any) -> Estimate:
         """One of several, as plain numbers, or some of them."""
         shape = np.shape(self.value)
         parts = []
@@ -128,10 +125,7 @@ def degrees_of(share: np.ndarray) -> np.ndarray:
     return np.maximum(1.0, effective - 1)
 
 
-def influence_of(
-    sums: np.ndarray,
-    part: np.ndarray,
-) -> np.ndarray:
+def influence_of(sums: np.ndarray, part: np.ndarray) -> np.ndarray:
     """What clusters add more than their `part` (f,) of a total, from what they add, `sums` (...,
     f): (..., f).
 
@@ -159,11 +153,7 @@ def interval(
     return low, high
 
 
-def influence_p(
-    value: np.ndarray,
-    influence: np.ndarray,
-    degrees: Any,
-) -> np.ndarray:
+def influence_p(value: np.ndarray, influence: np.ndarray, degrees: Any) -> np.ndarray:
     """Two-sided p (...) that `value` (...) is 0, at most ALPHA where its `interval` is on one side
     of 0."""
     error, skewness = _spread(influence)
@@ -194,10 +184,7 @@ def hall_p(differences: np.ndarray) -> np.ndarray:
     return np.where(tested, _two_sided(t, size - 1), 1)
 
 
-def _two_sided(
-    t: np.ndarray,
-    degrees: Any,
-) -> np.ndarray:
+def _two_sided(t: np.ndarray, degrees: Any) -> np.ndarray:
     """p (...) of Student's t."""
     return 2 * scipy.special.stdtr(degrees, -np.abs(t))
 
@@ -215,19 +202,13 @@ def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return error, cubes * unbiased
 
 
-def _over(
-    value: np.ndarray,
-    error: np.ndarray,
-) -> np.ndarray:
+def _over(value: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Student's t (...), very large where nothing varies."""
     return _quotient(value, error, error > 0, np.sign(value) * 1e9)
 
 
 def _quotient(
-    value: np.ndarray,
-    divisor: np.ndarray,
-    known: np.ndarray,
-    otherwise: Any = 0.0,
+    value: np.ndarray, divisor: np.ndarray, known: np.ndarray, otherwise: Any = 0.0
 ) -> np.ndarray:
     """`value` over `divisor` (...) where this is `known`, and elsewhere `otherwise`."""
     quotient = np.empty(np.shape(value))
@@ -240,20 +221,14 @@ def _square_sum(values: np.ndarray) -> np.ndarray:
     return (values**2).sum(axis=-1)
 
 
-def _transformed(
-    t: np.ndarray,
-    skewness: np.ndarray,
-) -> np.ndarray:
+def _transformed(t: np.ndarray, skewness: np.ndarray) -> np.ndarray:
     """Hall's transformation (...) of Student's t."""
     squared = skewness * t**2 / 3
     cubed = skewness**2 * t**3 / 27
     return t + squared + cubed + skewness / 6
 
 
-def _inverted(
-    t: float,
-    skewness: np.ndarray,
-) -> np.ndarray:
+def _inverted(t: float, skewness: np.ndarray) -> np.ndarray:
     """The Student's t (...) that Hall's transformation takes to `t`."""
     skewed = np.abs(skewness) > 1e-9
     of_skewed = np.where(skewed, skewness, 1.0)
@@ -385,10 +360,7 @@ def wilson_difference(
     product = (residuals * other_residuals).sum(axis=1)
     correlation = _quotient(product, spread, spread > 1e-12)
 
-    def away(
-        own: np.ndarray,
-        other: np.ndarray,
-    ) -> np.ndarray:
+    def away(own: np.ndarray, other: np.ndarray) -> np.ndarray:
         common = 2 * correlation * own * other
         squared = own**2 - common + other**2
         return np.sqrt(np.maximum(squared, 0))
@@ -404,10 +376,7 @@ def wilson_difference(
 # -------------------------------------------------------------------------------------------------------- random signs
 
 
-def sign_p(
-    parts: Sequence[tuple[np.ndarray, np.ndarray]],
-    clusters: int,
-) -> list[np.ndarray]:
+def sign_p(parts: Sequence[tuple[np.ndarray, np.ndarray]], clusters: int) -> list[np.ndarray]:
     """Two-sided mid-p (columns,) of each part by random exchanges, the same for all parts.
 
     Each part: which of so many clusters it is of, (f,), and differences (columns, f). Sums of whole
@@ -430,10 +399,7 @@ def sign_p(
     return [(1 + count) / (1 + PERMUTATIONS) for count in farther]
 
 
-def _as_extreme(
-    sums: np.ndarray,
-    observed: np.ndarray,
-) -> np.ndarray:
+def _as_extreme(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """The number of `sums` (columns, B) farther from 0 than `observed` (columns,); sums equally far
     count half."""
     distance = np.abs(sums)
@@ -457,10 +423,7 @@ def _exchanges_in_parts(clusters: int) -> Iterator[tuple[np.ndarray, int]]:
 
 
 @lru_cache(maxsize=4)
-def _exchanges(
-    clusters: int,
-    permutations: int,
-) -> np.ndarray:
+def _exchanges(clusters: int, permutations: int) -> np.ndarray:
     """Which clusters keep their sign in each exchange, as bits: uint8 (F, exchanges / 8)."""
     rng = np.random.default_rng(_SEED)
     parts = []
@@ -475,10 +438,7 @@ def _exchanges(
 # ------------------------------------------------------------------------------------------------------- several tests
 
 
-def corrected(
-    estimates: Sequence[Estimate],
-    times: int = 1,
-) -> list[Estimate]:
+def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:
     """The same with p corrected (`holm`): all tests along the last axis of all `estimates` are one
     family, of which there are `times` (Bonferroni)."""
     every = np.concatenate([estimate.p for estimate in estimates], axis=-1)
@@ -503,10 +463,7 @@ def rejected(p: np.ndarray) -> np.ndarray:
     return np.asarray(holm(p) <= ALPHA)
 
 
-def detectable(
-    differences: np.ndarray,
-    tests: int,
-) -> float:
+def detectable(differences: np.ndarray, tests: int) -> float:
     """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability
     POWER; NaN for fewer than FEW_CLUSTERS clusters."""
     clusters = len(differences)

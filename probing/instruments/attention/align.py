@@ -106,10 +106,7 @@ def is_space(character: str) -> bool:
 
 
 def trimmed(
-    code: str,
-    start: np.ndarray,
-    end: np.ndarray,
-    white: Callable[[str], bool] = str.isspace,
+    code: str, start: np.ndarray, end: np.ndarray, white: Callable[[str], bool] = str.isspace
 ) -> tuple[np.ndarray, np.ndarray]:
     """The characters of sub-tokens without what is `white` before a word, and without the spaces at
     either end.

@@ -69,12 +69,7 @@ class ChoicesByKind(FirstChoices):
     def heard(self) -> Tensor:
         return torch.cat([self.attended.flatten(), self.found.flatten()])
 
-    def on_layer(
-        self,
-        plan: Plan,
-        edges: slice,
-        pooled: Pooled,
-    ) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         counted = self._count_attended(plan, pooled)
         super().on_layer(plan, edges, counted)
         for _ in counted:  # of a layer without a picked head, all are left

@@ -111,13 +111,7 @@ _NAME_PATTERN = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOS
 class Tokens:
     """The tokens of one function, at the characters `start` to `end` (exclusive) of its `code`."""
 
-    def __init__(
-        self,
-        code: str,
-        start: Sequence[int],
-        end: Sequence[int],
-        language: Language,
-    ):
+    def __init__(self, code: str, start: Sequence[int], end: Sequence[int], language: Language):
         self.texts = [code[s:e] for s, e in zip(start, end)]
         self.keywords = language.keywords
         self._blocks = language.blocks(code, list(map(Token, self.texts, start, end)))
@@ -126,14 +120,7 @@ class Tokens:
         """The first and last token of a token's block."""
         return self._blocks[token]
 
-    def classify(
-        self,
-        chosen: int,
-        reader: int,
-        head: int,
-        first: int,
-        last: int,
-    ) -> str:
+    def classify(self, chosen: int, reader: int, head: int, first: int, last: int) -> str:
         """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an
         edge."""
         if chosen < 0 or chosen == reader:
@@ -150,12 +137,7 @@ class Tokens:
         return "inside its block" if begin <= chosen <= end else "outside its block"
 
 
-def place(
-    chosen: int,
-    head: int,
-    first: int,
-    last: int,
-) -> str:
+def place(chosen: int, head: int, first: int, last: int) -> str:
     """The place of a wrong choice, one of PLACES, relative to the edge `head`, `first`, `last`."""
     if first <= chosen <= last:
         return "inside"
@@ -310,11 +292,7 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
 
 @checked
 def analyse(
-    result: str | os.PathLike,
-    *,
-    model: Any = None,
-    data: Any = None,
-    device: Any = None,
+    result: str | os.PathLike, *, model: Any = None, data: Any = None, device: Any = None
 ) -> ErrorAnalysis:
     """Run the model of a result file again, and classify the wrong predictions of each relation's
     best head.
@@ -392,11 +370,7 @@ def _chosen_heads(relations: Mapping[str, RelationScores], names: list[str]) -> 
 
 
 def _first_choices(
-    settings: Settings,
-    ledger: RankLedger,
-    picked: np.ndarray,
-    session: Session,
-    data: Any,
+    settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many
     reading tokens attend most to each kind of token, (layers, heads, kinds)."""

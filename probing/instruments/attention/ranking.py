@@ -91,21 +91,11 @@ class BatchListener:
         """All that was heard."""
         return self.found
 
-    def nothing(
-        self,
-        edges: int,
-        heads: int,
-        device: torch.device,
-    ) -> Tensor:
+    def nothing(self, edges: int, heads: int, device: torch.device) -> Tensor:
         """The initial value of `found`; empty for a listener that keeps something else."""
         return torch.empty(0, device=device)
 
-    def on_layer(
-        self,
-        plan: Plan,
-        edges: slice,
-        pooled: Pooled,
-    ) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         """Process `self.layer` for `edges`, those of `plan`, from its word-level rows, which are
         computed as they are asked for."""
         raise NotImplementedError
@@ -114,22 +104,12 @@ class BatchListener:
 class BatchRanker(BatchListener):
     """Ranks all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
 
-    def nothing(
-        self,
-        edges: int,
-        heads: int,
-        device: torch.device,
-    ) -> Tensor:
+    def nothing(self, edges: int, heads: int, device: torch.device) -> Tensor:
         return torch.empty(
             (len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device
         )
 
-    def on_layer(
-        self,
-        plan: Plan,
-        edges: slice,
-        pooled: Pooled,
-    ) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled)[..., 0]
 
 
@@ -144,22 +124,12 @@ class RankBounds(BatchListener):
         self.slack = slack
         super().__init__(*arguments)
 
-    def nothing(
-        self,
-        edges: int,
-        heads: int,
-        device: torch.device,
-    ) -> Tensor:
+    def nothing(self, edges: int, heads: int, device: torch.device) -> Tensor:
         return torch.empty(
             (len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device
         )
 
-    def on_layer(
-        self,
-        plan: Plan,
-        edges: slice,
-        pooled: Pooled,
-    ) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         self.found[:, edges, self.layer] = plan.rank(pooled, (None, self.slack, -self.slack))
 
 
@@ -174,31 +144,16 @@ class FirstChoices(BatchListener):
     the first token.
     """
 
-    def __init__(
-        self,
-        functions: Sequence[EncodedFunction],
-        *arguments: Any,
-        picked: np.ndarray,
-    ):
+    def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
         super().__init__(functions, *arguments)
         # (rules, edges, 2)
         picked = picked[:, np.concatenate([function.edges.relation for function in functions])]
         self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
 
-    def nothing(
-        self,
-        edges: int,
-        heads: int,
-        device: torch.device,
-    ) -> Tensor:
+    def nothing(self, edges: int, heads: int, device: torch.device) -> Tensor:
         return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
-    def on_layer(
-        self,
-        plan: Plan,
-        edges: slice,
-        pooled: Pooled,
-    ) -> None:
+    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)
         if not here.any():
             return
@@ -517,11 +472,7 @@ class Plan:
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
     def _rank_block(
-        self,
-        block: Block,
-        weights: Tensor,
-        slacks: Sequence[float | None],
-        ranks: Tensor,
+        self, block: Block, weights: Tensor, slacks: Sequence[float | None], ranks: Tensor
     ) -> None:
         """Fill `ranks` of the lookups of a block, as many at a time as the budget allows."""
         chunk = max(1, self.elements // (self.heads * block.tokens))
@@ -549,12 +500,7 @@ class Plan:
                     rows, _at(rows, last), last, slack
                 )
 
-    def first_choices(
-        self,
-        pooled: Pooled,
-        heads: Tensor,
-        columns: Tensor,
-    ) -> Tensor:
+    def first_choices(self, pooled: Pooled, heads: Tensor, columns: Tensor) -> Tensor:
         """The token ranked first by the attention head `heads[columns]`, `columns` (rules, E):
         int64 (rules, E)."""
         best = torch.full((len(self.first), len(heads)), -1, device=self.token.device)
@@ -572,13 +518,7 @@ class Plan:
         either = torch.where(hit.bool(), target[self.first_pair], pairs[1, self.first_pair])
         return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
-    def _rank_of(
-        self,
-        rows: Tensor,
-        weight: Tensor,
-        token: Tensor,
-        slack: float | None,
-    ) -> Tensor:
+    def _rank_of(self, rows: Tensor, weight: Tensor, token: Tensor, slack: float | None) -> Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
         Of equal weights, those before `token` (X, 1, 1) go first, as in `rank_rows`: `token` is the
@@ -605,12 +545,7 @@ def _at(rows: Tensor, token: Tensor) -> Tensor:
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
-def _pooled_sums(
-    table: Tensor,
-    index: Tensor,
-    ends: Tensor,
-    pool: str = SUM,
-) -> Tensor:
+def _pooled_sums(table: Tensor, index: Tensor, ends: Tensor, pool: str = SUM) -> Tensor:
     """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one
     by one, so that no split changes a sum."""
     return torch.nn.functional.embedding_bag(

@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 class Runner(Batches):
     """Batches of functions whose attention is heard in one direction."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        direction: str,
-        batch_tokens: int | None = None,
-    ):
+    def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None = None):
         super().__init__(encoder, batch_tokens)
         self.encoder, self.direction = encoder, direction
 

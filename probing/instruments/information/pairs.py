@@ -133,12 +133,7 @@ class ScoredPairs(PairListener):
     `answers`: function -> scores (M, models, T), and weights by the picked heads (M, picks, T).
     """
 
-    def __init__(
-        self,
-        *arguments: Any,
-        scorers: Scorers,
-        **asked: Any,
-    ):
+    def __init__(self, *arguments: Any, scorers: Scorers, **asked: Any):
         super().__init__(*arguments, **asked)
         self.transform, self.picked = TRANSFORMS[scorers.transform], scorers.picked
         self.weights = torch.from_numpy(scorers.weights).to(self.found.device)

@@ -332,12 +332,7 @@ def mask_positions(
     return function.mask(node_type, rate, nodes, seed).positions
 
 
-def seed_of(
-    seed: int,
-    function: int,
-    node_type: str,
-    copy: int,
-) -> int:
+def seed_of(seed: int, function: int, node_type: str, copy: int) -> int:
     """The seed for one masked copy of a function, whatever is drawn before, beside or in another
     process: 63 bits."""
     digest = hashlib.sha256(f"{seed} {function} {node_type} {copy}".encode()).digest()

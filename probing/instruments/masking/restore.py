@@ -66,12 +66,7 @@ class Restorer:
         # of a function with many copies
         self._extents = functools.lru_cache(maxsize=1)(self._read_extents)
 
-    def text(
-        self,
-        function: Maskable,
-        positions: np.ndarray,
-        predicted: np.ndarray,
-    ) -> str:
+    def text(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> str:
         """The text of a function in which the sub-tokens at `positions` (M,), sorted, became
         `predicted` (M,)."""
         ids = function.ids.copy()
@@ -83,12 +78,7 @@ class Restorer:
             text for text, *_ in self._spliced(function, set(positions.tolist()), ids.tolist())
         )
 
-    def parts(
-        self,
-        function: Maskable,
-        positions: np.ndarray,
-        predicted: np.ndarray,
-    ) -> list[Part]:
+    def parts(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> list[Part]:
         """The same text of the protocol `current` in parts, each with what becomes of its masked
         sub-tokens.
 
@@ -176,12 +166,7 @@ class Restorer:
         add([(function.code[end_before:], starts.get(end_before))], False, len(function.code))
         return stretches
 
-    def _kept(
-        self,
-        places: Sequence[int],
-        masked: set[int],
-        ids: Sequence[int],
-    ) -> list[int]:
+    def _kept(self, places: Sequence[int], masked: set[int], ids: Sequence[int]) -> list[int]:
         """The ids at some places, without special tokens that are predicted."""
         return [
             ids[position]
@@ -237,12 +222,7 @@ class Restoration:
     """Restores masked copies with a model, and compares each with its source; `batch_tokens` as of
     `mask`."""
 
-    def __init__(
-        self,
-        model: RestoringModel,
-        masker: Masker,
-        batch_tokens: int | None = None,
-    ):
+    def __init__(self, model: RestoringModel, masker: Masker, batch_tokens: int | None = None):
         from probing.instruments.masking.fill import Filler  # transformers takes seconds to import
 
         self.restorer = Restorer(masker.tokenizer)

@@ -20,12 +20,7 @@ TOGETHER = (1, 3, 10)
 another."""
 
 
-def choose(
-    validation: ProbeResult,
-    test: ProbeResult,
-    draws: int,
-    seed: int,
-) -> dict[str, Chosen]:
+def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
     """The heads of each relation of `test` that are best beyond the best offset, on every other
     function of `validation`, with the scores of the best on test, and the heads that they are
     compared with.

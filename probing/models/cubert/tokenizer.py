@@ -374,23 +374,13 @@ class CubertTokenizer(PreTrainedTokenizer):
                     yield number, places[start + first], places[start + last + 1]
                 start += len(part)
 
-    def tokenize(
-        self,
-        text: str,
-        *arguments: Any,
-        **options: Any,
-    ) -> list[str]:
+    def tokenize(self, text: str, *arguments: Any, **options: Any) -> list[str]:
         return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
 
     def _line_offsets(self, code: str) -> list[tuple[int, int]]:
         return [(start, end) for _, start, end in self.subtokens(code)]
 
-    def _encode_plus(
-        self,
-        text: Any,
-        *arguments: Any,
-        **options: Any,
-    ) -> BatchEncoding:
+    def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
         with_offsets = options.pop("return_offsets_mapping", False)
         encoding = super()._encode_plus(text, *arguments, **options)
         if with_offsets:
