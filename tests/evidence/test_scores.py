@@ -53,6 +53,7 @@ def test_a_row_is_one_number(frame):
     ]
     assert not frame.duplicated(key).any()
     assert frame["value"].notna().all() and set(frame["instrument"]) == {"attention"}
+    assert set(frame["split"]) == {"test"}
     assert frame[frame["against"] == ""]["p"].isna().all()
     assert (frame["low"] <= frame["value"]).sum() == frame["low"].notna().sum()
 

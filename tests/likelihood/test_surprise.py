@@ -14,8 +14,10 @@ from support.models.minimal_pairs import LONGEST, tiny_decoder
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_dataset.pairs.rivals import NGrams, windows
 from probing import surprise
+from probing.evidence.scores import scores
 from probing.evidence.verify import verify
 from probing.instruments.likelihood.result import (
+    CLOSING,
     LEAST_NODES,
     ROLES,
     SurprisalLedger,
@@ -224,6 +226,19 @@ def test_tables_and_report(folder, tmp_path):
     assert over == pytest.approx(gain - of_grams)
     page = report([folder], tmp_path / "report").read_text()
     assert result.title in page and of_folder(folder, True).title in page
+
+
+@pytest.mark.slow
+def test_the_frame_names_the_token_of_a_node(folder):
+    """By distance and depth, it is the one with which a node closes."""
+    result = of_folder(folder, False)
+    frame = scores(result)
+    scored = frame[(frame["system"] == "node") & (frame["measure"] == "bits")]
+    for role, nodes in result.node_types.items():
+        (row,) = scored[(scored["rule"] == role) & (scored["group"] == "if_statement")].itertuples()
+        assert row.value == pytest.approx(nodes["if_statement"].tokens["bits"])
+    binned = scored[scored["group"].str.startswith(("distance", "depth"))]
+    assert set(binned["rule"]) == {CLOSING}
 
 
 def test_distances_and_depths_are_binned_as_they_are_named(folder):
