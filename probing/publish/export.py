@@ -171,15 +171,16 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Su
             entries += [load(file) for file in files]
         else:
             others.append(path)
-    refused = []
+    refused = {}
     for result in results_for_entries(others):
         try:
             entries.append(submission_of(result, data))
         except EntryError as error:
-            logger.warning("left out %s: %s", result.files["test"], error)
-            refused.append(error)
+            refused[result.files["test"]] = error
     if refused and not entries:
-        raise refused[0]
+        raise next(iter(refused.values()))
+    for file, reason in refused.items():
+        logger.warning("left out %s: %s", file, reason)
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "

@@ -38,7 +38,6 @@ MODELS = "models"
 _OURS = {
     "tables": {".csv", ".tex"},
     "figures": {".svg", ".png", ".pdf"},
-    "entries": {".parquet"},  # of earlier reports
     MODELS: {".html"},
 }
 """The folders of a report, and the files in them."""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
+from support.references.plain_beyond import plain_beyond
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -84,6 +85,13 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
         "1"
     ]
     assert numbers["syntax/best_rule"] == pytest.approx(rule[0])
+    plain = plain_beyond(validation, test, 1, (1,))
+    beyond = [
+        score
+        for (name, _), score in plain.scores.items()
+        if plain.hard[name] >= 30 and name not in NOT_IN_MEAN
+    ]
+    assert numbers["syntax/beyond_offset"] == pytest.approx(np.mean(beyond))
 
 
 @pytest.mark.slow

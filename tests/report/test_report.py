@@ -431,10 +431,10 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     assert kinds == {"model"}
 
 
-@pytest.mark.parametrize("place", ["notes.txt", "tables/mine.txt"])
+@pytest.mark.parametrize("place", ["notes.txt", "tables/mine.txt", "entries/exported.hits.parquet"])
 def test_what_is_not_ours_is_not_replaced(results, data, tmp_path, place):
     folder = tmp_path / "kept"
-    (folder / "tables").mkdir(parents=True)
+    (folder / place).parent.mkdir(parents=True)
     (folder / place).write_text("mine")
     if place != "notes.txt":
         (folder / "report.md").write_text(MADE_BY)
