@@ -3,7 +3,6 @@ Clark et al. 2019)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -101,37 +100,23 @@ def align(
     )
 
 
-def is_space(character: str) -> bool:
-    return character == " "
-
-
 def trimmed(
-    code: str, start: np.ndarray, end: np.ndarray, white: Callable[[str], bool] = str.isspace
+    code: str, start: np.ndarray, end: np.ndarray, white: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of sub-tokens without what is `white` before a word, and without the spaces at
-    either end.
+    """The characters of sub-tokens without what is `white` before a word (characters, or None for
+    all white space), and without the spaces at either end.
 
     The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many
     others, GPT-2's for one, include the space in front of a word, of some a tab: then the
     indentation of a line would own the line's first word. A line break keeps its sub-token, and one
     of spaces alone covers nothing.
     """
-    length = len(code)
-    position = np.arange(length)
-
-    def marked(kind: Callable[[str], bool]) -> np.ndarray:
-        return np.fromiter(map(kind, code), bool, length)
-
-    def next_place(without: np.ndarray) -> np.ndarray:
-        """From each character on; the end of the code where none comes."""
-        places = np.where(without, length, position)[::-1]
-        return np.append(np.minimum.accumulate(places)[::-1], length)
-
-    space = marked(is_space)
-    word = next_place(marked(white))[start]
-    begin = np.where(word < end, word, next_place(space)[start])
-    begin = np.minimum(begin, end)
-    # of the last that is not a space
-    last = np.maximum.accumulate(np.where(space, 0, position + 1))
-    behind = np.append(0, last)
-    return begin, np.maximum(behind[end], begin)
+    begins = []
+    ends = []
+    for first, last in zip(start.tolist(), end.tolist()):
+        piece = code[first:last]
+        word = piece.lstrip(white) or piece.lstrip(" ")
+        begin = last - len(word)
+        begins.append(begin)
+        ends.append(begin + len(word.rstrip(" ")))
+    return np.array(begins, np.int64), np.array(ends, np.int64)

@@ -27,7 +27,7 @@ import tree_sitter
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
-from probing.instruments.attention.align import is_space, trimmed
+from probing.instruments.attention.align import trimmed
 from probing.instruments.masking.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
 from probing.models.subtokens import check_language, encode, tells_characters
 
@@ -78,7 +78,7 @@ class Maskable:
         self._spans = spans
         start, end = self.offsets.T
         # spaces alone are the place at their end
-        self.place = np.stack(trimmed(code, start, end, is_space), axis=1)
+        self.place = np.stack(trimmed(code, start, end, " "), axis=1)
         if protocol == PUBLISHED:
             self.eligible = np.arange(len(self.ids))
             self._spelled = np.flatnonzero(self.ids == tokenizer.mask_token_id)
