@@ -3,7 +3,6 @@ their errors."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -14,16 +13,13 @@ from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import (
     CLASSES,
-    PLACES,
     ErrorAnalysis,
-    ErrorExample,
     RelationErrors,
 )
 from probing.report import specs
 from probing.report.document import Table
 from probing.report.findings import Findings, Subject
 from probing.report.scored import ScoredRow
-from probing.report.words import RULE
 
 
 def table(findings: Findings, model: Subject) -> Table:
@@ -62,29 +58,20 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 
 # --------------------------------------------------------------------------------------------------------------- errors
 
-_MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
-_ABOUT_PLACES = "Head: layer-head at k = 1, counted from 0. Place: relative to the edge."
+_ABOUT_HEADS = "Head: layer-head at k = 1, counted from 0."
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
-    """The share of each class and place in the wrong first choices of each relation, and an example
-    of each class."""
+    """The share of each class in the wrong first choices of each relation."""
     of_relations = analysis.rules[rule]
     title = specs.text("errors-title", settings=analysis.settings, rule=rule)
-    shares = _error_shares(analysis, [rule], "errors", title, _ABOUT_PLACES)
-    counts, places = analysis.classes(rule), Counter[str]()
-    for relation in of_relations:
-        places.update(analysis.places(rule, relation))
+    shares = _error_shares(analysis, [rule], "errors", title, _ABOUT_HEADS)
+    counts = analysis.classes(rule)
     errors = sum(counts.values())
     total = ["all relations", sum(entry.edges for entry in of_relations.values()), errors, ""]
     total += [_percent(counts[name], errors) for name in _occurring(analysis, [rule])]
-    total += [_percent(places[name], errors) for name in PLACES]
     shares.totals = [total]
-    most = sorted(_examples(analysis, rule), key=lambda row: (-row["errors"], row["relation"]))
-    first = {row["class"]: row for row in reversed(most)}
-    rows = [first[kind] for kind in CLASSES if kind in first]
-    examples = specs.table("error-examples", rows, title="An example of each class of errors")
-    parts: list[str | Table] = [shares, examples, analysis.signature]
+    parts: list[str | Table] = [shares, analysis.signature]
     if differing := analysis.differing[rule]:
         parts.append(
             f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"
@@ -104,13 +91,6 @@ def error_tables(findings: Findings, model: Subject) -> list[str | Table]:
             f"What the best heads of {model.name} find where they are wrong, in percent of the relation's errors",
             specs.text("errors-notes", model=model, units=findings.language.units),
         ),
-        specs.table(
-            "error-examples",
-            _examples(model.errors, RULE),
-            findings.file("error-examples", model),
-            title=f"An example of each class of errors, {model.name}, first token",
-            filters=1,
-        ),
     ]
 
 
@@ -125,7 +105,7 @@ def _occurring(analysis: ErrorAnalysis, rules: Sequence[str]) -> list[str]:
 def _error_shares(
     analysis: ErrorAnalysis, rules: Sequence[str], name: str, title: str, notes: str
 ) -> Table:
-    """The share of each class and place among the errors of each relation."""
+    """The share of each class among the errors of each relation."""
     occurring, several = _occurring(analysis, rules), len(rules) > 1
     rows: list[list[Any]] = []
     for rule in rules:
@@ -135,8 +115,6 @@ def _error_shares(
             row += [relation, entry.edges, entry.errors, head]
             for kind in occurring:
                 row.append(entry.classes[kind].share if kind in entry.classes else None)
-            for count in analysis.places(rule, relation).values():
-                row.append(_percent(count, entry.errors))
             rows.append(row)
     return specs.table(
         "errors",
@@ -147,39 +125,8 @@ def _error_shares(
         several=several,
         filters=int(several),
         classes=occurring,
-        places=PLACES,
     )
 
 
 def _percent(count: int, total: int) -> float | None:
     return 100 * count / total if count else None
-
-
-def _examples(analysis: ErrorAnalysis, rule: str) -> list[dict[str, Any]]:
-    """An example of each class of errors of each relation, those with most errors first."""
-    rows = []
-    for relation, entry in _most_errors_first(analysis, rule):
-        for kind, errors in entry.classes.items():
-            example = errors.examples[0]
-            rows.append(
-                {
-                    "relation": relation,
-                    "class": kind,
-                    "errors": errors.errors,
-                    "percent": errors.share,
-                    "function": example["function"],
-                    "code": marked(example),
-                }
-            )
-    return rows
-
-
-def marked(example: ErrorExample) -> str:
-    """The lines of an example with their numbers, and its tokens between marks."""
-    lines = dict(example["lines"])
-    places = [(example[name], marks) for name, marks in _MARKS.items() if example[name]]
-    places.sort(reverse=True)  # from the right, so that columns stay
-    for (line, start, end), (before, behind) in places:
-        code = lines[str(line)]
-        lines[str(line)] = code[:start] + before + code[start:end] + behind + code[end:]
-    return "\n".join(f"{line}: {code.strip()}" for line, code in lines.items())

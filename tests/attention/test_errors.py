@@ -15,7 +15,6 @@ from tqdm import tqdm
 from transformers import AutoModel
 
 from codesyntax_dataset import tokenize
-from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
@@ -29,13 +28,11 @@ from probing.instruments.attention.errors import (
     analyse,
     errors_path,
     load,
-    place,
     save,
 )
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import FirstChoices
 from probing.instruments.attention.runner import Runner
-from probing.report.relations import marked
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session
@@ -271,15 +268,6 @@ def test_names_and_literals_with_signs(language, code, chosen, expected):
 TWICE = "def f(a):\n    if a:\n        if a.b:\n            return 1\n        else:\n            return 2\n    else:\n        return 3\n"
 
 
-def test_places_by_hand():
-    """For an edge from 3 to 6..8."""
-    places = {chosen: place(chosen, 3, 6, 8) for chosen in range(11) if chosen != 3}
-    assert [chosen for chosen, name in places.items() if name == "before the head"] == [0, 1, 2]
-    assert places[4] == places[5] == "between"
-    assert [chosen for chosen, name in places.items() if name == "inside"] == [6, 7, 8]
-    assert [chosen for chosen, name in places.items() if name == "behind"] == [9, 10]
-
-
 def test_python_same_text_as_the_head():
     """For `item` -> `size` in `item.size > limit`: another `item`. Of a head that is punctuation, the class is that."""
     assert (
@@ -407,8 +395,6 @@ def test_classes_sum_to_the_errors_of_the_ledger(either):
             assert entry["errors"] == entry["edges"] - entry["hits"]
             assert sum(found["errors"] for found in entry["classes"].values()) == entry["errors"]
             assert [kind for kind in CLASSES if kind in entry["classes"]] == list(entry["classes"])
-            unplaced = entry["classes"].get("no prediction", {"errors": 0})["errors"]
-            assert sum(analysis.places(rule, name).values()) == entry["errors"] - unplaced
             if entry["errors"]:
                 assert sum(found["share"] for found in entry["classes"].values()) == pytest.approx(
                     100
@@ -418,46 +404,6 @@ def test_classes_sum_to_the_errors_of_the_ledger(either):
             entry["errors"] for entry in analysis.rules[rule].values()
         )
     assert errors > 500
-
-
-def test_examples_are_edges_of_their_function(either, dataset_folder):
-    """Every example's places hold the tokens of an edge of its relation, and of one other token."""
-    _, probed, analysis = either
-    rows = datasets.load_dataset(str(dataset_folder), probed.settings.config, split="test")
-    by_id = {row["id"]: row for row in rows.select(range(SOME))}
-    seen = 0
-    for rule, relations in analysis.rules.items():
-        for name, entry in relations.items():
-            for kind, found in entry["classes"].items():
-                assert 1 <= len(found["examples"]) <= found["errors"]
-                for example in found["examples"]:
-                    row = by_id[example["function"]]
-                    lines = row["code"].splitlines()
-                    assert all(
-                        lines[int(number) - 1] == code for number, code in example["lines"].items()
-                    )
-                    shown = {
-                        place: example["lines"][str(example[place][0])][
-                            example[place][1] : example[place][2]
-                        ]
-                        for place in ("head", "dependent", "chosen")
-                        if example[place]
-                    }
-                    pairs = [
-                        (
-                            row["tokens"][edge["head"]],
-                            row["tokens"][edge["last" if rule == "last" else "first"]],
-                        )
-                        for edge in row["relations"]
-                        if edge["relation"] == name
-                    ]
-                    first_lines = [
-                        (head.split("\n")[0], dependent.split("\n")[0]) for head, dependent in pairs
-                    ]
-                    assert (shown["head"], shown["dependent"]) in first_lines
-                    assert ("chosen" in shown) == (kind != "no prediction")
-                    seen += 1
-    assert seen > 50
 
 
 def test_saved_beside_the_result_and_loaded(result):
@@ -470,20 +416,6 @@ def test_saved_beside_the_result_and_loaded(result):
     assert not [file for file in path.parent.iterdir() if file.name.startswith(".")]
     with pytest.raises(LedgerError, match="not an error analysis"):
         load(path)
-
-
-def test_an_example_outside_of_its_lines_is_refused(result, tmp_path):
-    """Signed again by who changed it, as a report would otherwise look for the line."""
-    path, _, analysis = result
-    fields = without_checksum(json.loads(save(analysis, path).read_text("utf-8")))
-    classes = next(of["classes"] for of in fields["rules"]["first"].values() if of["classes"])
-    next(iter(classes.values()))["examples"][0]["head"][0] = 9999
-    changed = tmp_path / "changed.errors.json"
-    changed.write_text(json.dumps(with_checksum(fields)))
-    with pytest.raises(
-        LedgerError, match=r"examples\.0 is .*, expected a token in one of the lines"
-    ):
-        load(changed)
 
 
 @pytest.mark.slow
@@ -509,18 +441,6 @@ def test_other_data_is_refused(result, tiny_model, dataset_folder):
         analyse(path, model=tiny_model, data=datasets.Dataset.from_list(rows))
 
 
-def test_marked_lines():
-    """Marks go in from the right, whatever the order of the tokens."""
-    example = {
-        "function": 3,
-        "lines": {"2": "    if not a.b:", "4": "  c"},
-        "head": [2, 4, 6],
-        "dependent": [2, 7, 10],
-    }
-    assert marked({**example, "chosen": [4, 2, 3]}) == "2: «if» ⟦not⟧ a.b:\n4: ✗c✗"
-    assert marked({**example, "chosen": None}) == "2: «if» ⟦not⟧ a.b:\n4: c"
-
-
 @pytest.mark.slow
 def test_command(result, tiny_model, dataset_folder):
     path, probed, analysis = result
@@ -531,7 +451,6 @@ def test_command(result, tiny_model, dataset_folder):
         "children:parent->child",
         "all relations",
         "last token of the dependent",
-        "✗",
     ):
         assert words in printed.stdout
     assert load(errors_path(path)) == analysis

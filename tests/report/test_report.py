@@ -328,10 +328,6 @@ def test_errors_are_shown_where_they_were_analysed(written, results):
         assert int(rows[name]["errors"]) == entry["errors"]
         for kind, of in entry["classes"].items():
             assert float(rows[name][f"class: {kind}"]) == of["share"]
-    examples = rows_of(written, "java-error-examples-tiny-max-length-511")
-    assert len(examples) == sum(
-        len(entry["classes"]) for entry in analysis["rules"]["first"].values()
-    )
     assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(
         encoding="utf-8"
     )

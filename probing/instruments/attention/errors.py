@@ -22,9 +22,6 @@ Every wrong choice is in exactly one class, the first of CLASSES that applies:
 - *other*: anything else: a comment (a token in Python), text between tags, a character that the
   language does not know.
 
-In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head
-token, between it and the dependent, inside the dependent, or behind it.
-
 In the same run, every attention head is heard: on which kinds of tokens the reading tokens have
 their largest weight (section 4.2 of the paper). A kind, one of TOKEN_KINDS, is told by the text of
 a token alone.
@@ -35,15 +32,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import checked
@@ -61,7 +58,6 @@ from probing.runs.saved import LARGEST_RESULT
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
-    from probing.runs.data import Row
     from probing.runs.session import Session
 
 CLASSES = (
@@ -90,8 +86,6 @@ TOKEN_KINDS = (
     "other",
 )
 """The kinds of tokens by their own text."""
-
-PLACES = ("before the head", "between", "inside", "behind")
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SEPARATORS = (",", ";", ":", ".")
@@ -137,15 +131,6 @@ class Tokens:
         return "inside its block" if begin <= chosen <= end else "outside its block"
 
 
-def place(chosen: int, head: int, first: int, last: int) -> str:
-    """The place of a wrong choice, one of PLACES, relative to the edge `head`, `first`, `last`."""
-    if first <= chosen <= last:
-        return "inside"
-    if chosen > last:
-        return "behind"
-    return "between" if chosen > head else "before the head"
-
-
 @lru_cache(maxsize=1 << 16)
 def _token_kind(text: str, keywords: Collection[str]) -> str:
     """The kind of a token by its text, one of TOKEN_KINDS."""
@@ -164,51 +149,20 @@ def _token_kind(text: str, keywords: Collection[str]) -> str:
     return "name" if _NAME_PATTERN.fullmatch(text.replace("$", "_")) else "other"
 
 
-EXAMPLES = 2
-"""Examples kept for each rule, relation and class: the first ones in the order of the dataset."""
-
 MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25, "float16": 0.1}
 """Largest share of edges whose hits may change when a model runs again: other batches round sums
 differently."""
 
 
-Span = Annotated[list[Number], Field(min_length=3, max_length=3)]
-"""A token: its line from 1, first column, and column after the last; one over several lines ends
-with the first."""
-
-
-class ErrorExample(FieldsByName):
-    """An edge of which another token was chosen. `function`: its id in the dataset; `lines`: number
-    -> code."""
-
-    function: Number
-    lines: dict[str, str]
-    head: Span
-    dependent: Span
-    """The token of the dependent that counts by the rule."""
-    chosen: Span | None
-
-    @model_validator(mode="after")
-    def _in_lines(self) -> Self:
-        for span in filter(None, (self.head, self.dependent, self.chosen)):
-            if str(span[0]) not in self.lines:
-                raise ValueError(f"a token in one of the lines {', '.join(self.lines)}")
-        return self
-
-
 class ClassErrors(FieldsByName):
-    """The errors of one of CLASSES. `share`: percent of the relation's errors; `places`: one of
-    PLACES -> errors."""
+    """The errors of one of CLASSES. `share`: percent of the relation's errors."""
 
     errors: Count
     share: float
-    places: dict[str, Count]
-    examples: list[ErrorExample]
 
 
 class RelationErrors(FieldsByName):
-    """The errors of the best head of a relation, by class; classes and places that occur, in their
-    order."""
+    """The errors of the best head of a relation, by class; classes that occur, in their order."""
 
     edges: Count
     hits: Number
@@ -239,12 +193,6 @@ class ErrorAnalysis(Record):
             name: sum(e.classes[name].errors for e in entries if name in e.classes)
             for name in CLASSES
         }
-
-    def places(self, rule: str, relation: str) -> dict[str, int]:
-        """The number of errors of a relation at each place; those without a prediction have no
-        place."""
-        classes = self.rules[rule][relation].classes.values()
-        return {name: sum(errors.places.get(name, 0) for errors in classes) for name in PLACES}
 
     def to_json(self) -> str:
         """The same analysis gives the same text."""
@@ -313,13 +261,7 @@ def analyse(
     chosen, attended = _first_choices(settings, ledger, picked, session, data)
     hit = _correct_choices(ledger, settings.direction, chosen)
     differing = _differing_hits(ledger, settings, picked, hit)
-    counted: Counter[tuple[str, str, str, str | None]] = Counter()
-    examples: defaultdict[tuple[str, str, str], list[ErrorExample]] = defaultdict(list)
-    for error in _wrong_choices(ledger, settings, chosen, hit, data):
-        counted[error.rule, error.relation, error.kind, error.position] += 1
-        of_class = examples[error.rule, error.relation, error.kind]
-        if len(of_class) < EXAMPLES:
-            of_class.append(error.example())
+    counted = Counter(_wrong_choices(ledger, settings, chosen, hit, data))
 
     def of_relation(rule: str, relation: str) -> RelationErrors:
         column = ledger.relations.index(relation)
@@ -328,14 +270,8 @@ def analyse(
         wrong = int((~hits).sum())
         classes = {}
         for kind in CLASSES:
-            places = {name: counted[rule, relation, kind, name] for name in (*PLACES, None)}
-            if errors := sum(places.values()):
-                classes[kind] = ClassErrors(
-                    errors=errors,
-                    share=100 * errors / wrong,
-                    places={name: count for name, count in places.items() if name and count},
-                    examples=examples[rule, relation, kind],
-                )
+            if errors := counted[rule, relation, kind]:
+                classes[kind] = ClassErrors(errors=errors, share=100 * errors / wrong)
         return RelationErrors(
             edges=len(hits),
             hits=int(hits.sum()),
@@ -445,45 +381,10 @@ def _differing_hits(
     return differing
 
 
-class _Error(NamedTuple):
-    """One wrong first choice."""
-
-    rule: str
-    relation: str
-    kind: str  # one of CLASSES
-    position: str | None  # one of PLACES; None without a prediction
-    row: Row
-    head: int
-    dependent: int  # the token that counts by the rule
-    chosen: int | None
-
-    def example(self) -> ErrorExample:
-        head, dependent = self._span(self.head), self._span(self.dependent)
-        chosen = None if self.chosen is None else self._span(self.chosen)
-        code = self.row["code"].split("\n")
-        numbers = sorted({span[0] for span in (head, dependent, chosen) if span})
-        lines = {str(number): code[number - 1].rstrip("\r") for number in numbers}
-        return ErrorExample(
-            function=self.row["id"],
-            lines=lines,
-            head=head,
-            dependent=dependent,
-            chosen=chosen,
-        )
-
-    def _span(self, token: int) -> list[int]:
-        code = self.row["code"]
-        start, end = (self.row[name][token] for name in ("token_start", "token_end"))
-        line_start = code.rfind("\n", 0, start) + 1
-        line_end = code.find("\n", start)
-        end = end if line_end < 0 else min(end, max(line_end, start))
-        return [code.count("\n", 0, start) + 1, start - line_start, end - line_start]
-
-
 def _wrong_choices(
     ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any
-) -> Iterator[_Error]:
-    """Every wrong first choice, with its class, in the order of the dataset."""
+) -> Iterator[tuple[str, str, str]]:
+    """The rule, relation and class of every wrong first choice."""
     from probing.runs.data import load_functions, rows
 
     dataset, _ = load_functions(data, settings.config, settings.split)
@@ -503,9 +404,4 @@ def _wrong_choices(
                 rule, choice = RULES[number], int(chosen[number, edge])
                 dependent = last if rule == "last" else first
                 reader = head if settings.direction == HEAD_TO_DEPENDENT else dependent
-                kind = tokens.classify(choice, reader, *span)
-                if kind == "no prediction":
-                    yield _Error(rule, relation, kind, None, row, head, dependent, None)
-                else:
-                    where = place(choice, *span)
-                    yield _Error(rule, relation, kind, where, row, head, dependent, choice)
+                yield rule, relation, tokens.classify(choice, reader, *span)
