@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,10 +45,9 @@ def merge(
         )
     target = Path(places[0] if output is None else output)
     problems: list[str] = []
-    runs = _shards_of_runs(places, problems)
-    for run in runs:
+    for run in _shards_of_runs(places, problems):
         try:
-            _check(run, runs)
+            _check(run)
             result = _merged_run(run)
         except LedgerError as error:
             problems.append(str(error))
@@ -93,64 +92,37 @@ def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_
     return [list(run) for _, run in groupby(sorted(shards, key=settings_of), settings_of)]
 
 
-def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
-    """Raise LedgerError unless these are all shards of one run; `runs`: all that were found."""
+def _check(run: Sequence[_Shard]) -> None:
+    """Raise LedgerError unless these are all shards of one run."""
     first = run[0]
-    for shard in run[1:]:
-        if difference := _first_difference(_of_run(first), _of_run(shard)):
+    of_run = _shared(first)
+    by_number: dict[int, _Shard] = {}
+    for shard in run:
+        differing = [name for name, value in _shared(shard).items() if value != of_run.get(name)]
+        if differing:
             raise LedgerError(
-                f"{first.file} and {shard.file} are of different runs, {difference}: remove the one that you do not "
-                "want, and run the missing shards again"
+                f"{first.file} and {shard.file} are of different runs, with other {differing[0]}: remove the one that "
+                "you do not want, and run the missing shards again"
             )
-        same = next(other for other in run if other.record.number == shard.record.number)
+        same = by_number.setdefault(shard.record.number, shard)
         if same.record.ledger != shard.record.ledger:
             raise LedgerError(
                 f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them"
             )
-    count, there = first.record.total, {shard.record.number for shard in run}
-    if missing := sorted(set(range(1, count + 1)) - there):
-        like = next(
-            (other[0] for other in runs if {shard.record.number for shard in other} & set(missing)),
-            None,
-        )
-        hint = (
-            f" ({like.file} is of another run, {_first_difference(_of_run(first), _of_run(like))})"
-            if like
-            else ""
-        )
+    total = first.record.total
+    missing = [number for number in range(1, total + 1) if number not in by_number]
+    if missing:
+        command = INSTRUMENTS[first.instrument].ledger.COMMAND
+        numbers = ", ".join(map(str, missing))
         raise LedgerError(
-            f"{len(missing)} of {count} shards beside {first.file} are missing{hint}: run `codesyntax "
-            f"{INSTRUMENTS[first.instrument].ledger.COMMAND}` as before with --shard {missing[0]}/{count}"
-            + (f", and so on for {_ranges(missing)}" if missing[1:] else "")
+            f"{len(missing)} of {total} shards beside {first.file} are missing, {numbers}: run `codesyntax {command}` as "
+            f"before with --shard {missing[0]}/{total}, and so on"
         )
 
 
-def _of_run(shard: _Shard) -> dict[str, object]:
+def _shared(shard: _Shard) -> dict[str, object]:
     """The settings that all shards of a run share."""
     return {**shard.settings, "shards": shard.record.total, "parts": shard.record.parts}
-
-
-def _first_difference(first: Any, second: Any, path: str = "") -> str | None:
-    """The first thing in which two values of JSON differ, and both."""
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        names = sorted(first.keys() | second.keys())
-        differences = (
-            _first_difference(first.get(name), second.get(name), f"{path}.{name}".lstrip("."))
-            for name in names
-        )
-        return next((difference for difference in differences if difference), None)
-    return None if first == second else f"{path} is {first!r} in one and {second!r} in the other"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers as the indices of a SLURM array: `1,4-6`."""
-    ends = [
-        0,
-        *(position for position, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1),
-        len(numbers),
-    ]
-    spans = [numbers[start:end] for start, end in pairwise(ends)]
-    return ",".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
 
 
 def _merged_run(run: Sequence[_Shard]) -> Any:
