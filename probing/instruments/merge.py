@@ -115,8 +115,8 @@ def _check(run: Sequence[_Shard]) -> None:
         command = INSTRUMENTS[first.instrument].ledger.COMMAND
         numbers = ", ".join(map(str, missing))
         raise LedgerError(
-            f"{len(missing)} of {total} shards beside {first.file} are missing, {numbers}: run `codesyntax {command}` as "
-            f"before with --shard {missing[0]}/{total}, and so on"
+            f"{len(missing)} of {total} shards beside {first.file} are missing, {numbers}: run "
+            f"`codesyntax {command}` as before with --shard {missing[0]}/{total}, and so on"
         )
 
 
