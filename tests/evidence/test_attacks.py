@@ -1,4 +1,4 @@
-"""The table of all attacks: each is made, and refused by what it says; honest rows beside them are accepted.
+"""Forged rows: each is refused by what it says; honest rows beside them are accepted.
 
 Entries are made in test_submission.py and test_verified.py, ranks and choices in test_verify.py, masked rows in
 test_verify_masked.py, results in test_submit.py.
@@ -6,20 +6,17 @@ test_verify_masked.py, results in test_submit.py.
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 import shutil
-from collections import Counter
 
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from conftest import ROOT, cut
-from support.attacks import entries, ledgers, results
-from support.attacks.table import ACCEPTED_ONCE, ATTACKS, FORGED, MADE_ELSEWHERE
+from conftest import cut
+from support.attacks import ledgers
 from support.evidence.reprobed import check_refused, rerun_once
 from support.models.minimal_pairs import pairs_folder, tiny_decoder
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -29,31 +26,6 @@ from probing.evidence.verify import ACCEPTED, REJECTED, verify
 from probing.models.location import TINY
 
 named = {"ids": lambda attack: attack.name}
-
-
-def test_the_table_is_whole():
-    """Of three rounds, each attack once, with what it would have gained; and the ten that were accepted."""
-    assert Counter(attack.round for attack in ATTACKS).keys() == {1, 2, 3}
-    assert len(ACCEPTED_ONCE) == 10 and len(ATTACKS) > 200
-    lists = (entries.ENTRIES, entries.SUBMITTED, results.RESULTS, ledgers.RANKS, ledgers.CHOICES)
-    for attacks in (*lists, ledgers.MASKED, ledgers.SILENCED, ledgers.TEXTS, MADE_ELSEWHERE):
-        names = Counter(attack.name for attack in attacks)
-        assert max(names.values()) == 1
-    for attack in ATTACKS:
-        assert attack.gains and (
-            attack.stopped_by or attack.name == "it says that it is verified"
-        ), attack.name
-
-
-def test_what_is_made_elsewhere_has_a_test():
-    for attack in ATTACKS:
-        if attack.forge is None:
-            path, _, name = attack.stopped_by.partition("::")
-            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-            functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-            assert name in functions, attack.name
-        else:
-            assert attack in FORGED, attack.name
 
 
 # ----------------------------------------------------------------------------------------- rows of silencing, information

@@ -49,25 +49,14 @@ def before(honest):
 
 @pytest.fixture(scope="module")
 def changes(honest, data):
-    codes = tuple(
-        pq.read_table(data / f"python/{split}.parquet")["code"].to_pylist()
-        for split in ("test", "validation")
-    )
+    codes = pq.read_table(data / "python/test.parquet")["code"].to_pylist()
     return hostile_tokenizers.of(honest.probed.test.ledger, honest.probed.validation.ledger, codes)
 
 
 SUBMITTED = [("held-out", "first", "1"), ("beyond-offset", "first", "1")]
 
 
-SKIPS = [
-    "skips functions with while",
-    "skips the hardest function",
-    "skips functions that choose heads",
-    "skips the longest functions that choose heads",
-]
-
-
-@pytest.mark.parametrize("name", SKIPS)
+@pytest.mark.parametrize("name", ["skips functions with while", "skips the hardest function"])
 def test_what_is_skipped_raises_no_number(name, probed, before, changes):
     """Although it was picked to raise the first number."""
     made = probed(changes[name]).submission()

@@ -79,8 +79,7 @@ def another_filler(rows):
 
 
 ALTERED = [
-    Attack(forge.__name__, 2, "", forge, ledgers.ROWS)
-    for forge in (other_positions, another_filler)
+    Attack(forge.__name__, forge, ledgers.ROWS) for forge in (other_positions, another_filler)
 ]
 
 

@@ -27,9 +27,6 @@ PROTOCOLS = ("published", "held-out", "beyond-offset")
 ENTRIES: list[Attack] = []
 SUBMITTED: list[Attack] = []
 
-SCORE, RANKS = "any score", "better ranks"
-PLACE, HARM = "a place that is another's", "memory, time or a traceback"
-
 
 def file_of(attack: Attack, honest: Entry) -> bytes:
     """The file of a forged entry."""
@@ -141,11 +138,10 @@ def last_function(entry: Entry, protocol: str = "published") -> int:
 
 # ------------------------------------------------------------------------------------------------------------ the numbers
 
-number = attacks(ENTRIES, 1, SCORE)
-ranked = attacks(ENTRIES, 2, RANKS)
+refused = attacks(ENTRIES)
 
 
-@number("fewer hits than with one guess fewer")
+@refused("fewer hits than with one guess fewer")
 def curve_that_falls(entry):
     """Heads of their own for k = 1 and k = 20, so that no head contradicts itself."""
     hits, names = hits_of(entry, "published"), relations_of(entry, "published")
@@ -156,17 +152,17 @@ def curve_that_falls(entry):
     put(entry, "published", hits)
 
 
-@number("chosen does not have a head for each relation of published")
+@refused("chosen does not have a head for each relation of published")
 def a_relation_without_heads(entry):
     entry["chosen"]["published"]["heads"].pop()
 
 
-@number("chosen does not have a head for each relation of beyond-offset")
+@refused("chosen does not have a head for each relation of beyond-offset")
 def no_heads_beyond_offsets(entry):
     del entry["chosen"]["beyond-offset"]
 
 
-@number("more hits of .* than the best head")
+@refused("more hits of .* than the best head")
 def held_out_better_than_published(entry):
     """One relation, of which the best heads hit nothing."""
     name = relations_of(entry, "held-out")[0]
@@ -179,7 +175,7 @@ def held_out_better_than_published(entry):
     dropped(entry, "beyond-offset")
 
 
-@number("of one and the same head")
+@refused("of one and the same head")
 def held_out_with_the_heads_of_published(entry):
     """It claims that it would have chosen the best heads, and leaves its scores."""
     names, heads = relations_of(entry, "published"), entry["chosen"]["published"]["heads"]
@@ -188,13 +184,13 @@ def held_out_with_the_heads_of_published(entry):
     ]
 
 
-@number("more hits of .* than the best head|of one and the same head")
+@refused("more hits of .* than the best head|of one and the same head")
 def every_hard_edge_found(entry):
     table = entry["tables"]["beyond-offset"]
     table["model"][:] = table["n"]
 
 
-@number("of one and the same head")
+@refused("of one and the same head")
 def more_hard_hits_than_its_head_has(entry):
     """Beyond offsets by the head of the held-out protocol, which finds less of all edges."""
     hits, whole = hits_of(entry, "beyond-offset"), hits_of(entry, "held-out")
@@ -212,13 +208,13 @@ def more_hard_hits_than_its_head_has(entry):
     raise AssertionError("no function has a hard edge that its head misses")
 
 
-@number("held-out has other edges of .* than published")
+@refused("held-out has other edges of .* than published")
 def a_function_left_out_of_one_relation(entry):
     """Where the model finds little; the function has others."""
     taken(entry, "held-out", np.arange(1, len(entry["tables"]["held-out"]["n"])))
 
 
-@number("in 5 functions, expected at least 30 in 6")
+@refused("in 5 functions, expected at least 30 in 6")
 def a_relation_in_few_functions_beyond_offsets(entry):
     """Of one of them there are many edges, everywhere; those that are left out have others."""
     table = entry["tables"]["beyond-offset"]
@@ -231,7 +227,7 @@ def a_relation_in_few_functions_beyond_offsets(entry):
         other["n"][(other["group"] == name) & first] += 100
 
 
-@number("which has no published hits")
+@refused("which has no published hits")
 def a_relation_of_ones_own_beyond_offsets(entry):
     """That of the dataset which is not published."""
     names, name = relations_of(entry, "published"), relations_of(entry, "beyond-offset")[-1]
@@ -240,13 +236,13 @@ def a_relation_of_ones_own_beyond_offsets(entry):
         entry["chosen"]["published"][field].pop(names.index(name))
 
 
-@number("the functions of beyond-offset are not among those of published")
+@refused("the functions of beyond-offset are not among those of published")
 def functions_of_ones_own_beyond_offsets(entry):
     table = entry["tables"]["beyond-offset"]
     table["cluster"][np.flatnonzero(table["group"] == table["group"][0])[-1]] = 10**6
 
 
-@number("it was copied")
+@refused("it was copied")
 def held_out_copied_from_published(entry):
     """Heads, and the hits of each function."""
     held_out_with_the_heads_of_published(entry)
@@ -254,37 +250,37 @@ def held_out_copied_from_published(entry):
     put(entry, "held-out", {name: hits[name] for name in relations_of(entry, "held-out")})
 
 
-@number("expected published and held-out")
+@refused("expected published and held-out")
 def one_protocol_only(entry):
     dropped(entry, "held-out")
 
 
-@ranked("the functions are not .* places in a split of")
+@refused("the functions are not .* places in a split of")
 def emptied_skips(entry):
     entry["skips"] = {}
     for table in entry["tables"].values():
         table["cluster"][table["cluster"] == table["cluster"].max()] = entry["functions"]
 
 
-@ranked("the functions are not 40 places in a split of")
+@refused("the functions are not 40 places in a split of")
 def a_function_too_few(entry):
     last = last_function(entry)
     for protocol in PROTOCOLS:
         taken(entry, protocol, entry["tables"][protocol]["cluster"] != last)
 
 
-@ranked("the functions are not 41 places in a split of")
+@refused("the functions are not 41 places in a split of")
 def a_function_too_many(entry):
     entry["functions"] += 1
 
 
-@ranked("held-out lacks functions of published")
+@refused("held-out lacks functions of published")
 def a_function_too_few_held_out(entry):
     clusters = entry["tables"]["held-out"]["cluster"]
     taken(entry, "held-out", clusters != last_function(entry, "held-out"))
 
 
-@ranked("published has a function or a relation without any")
+@refused("published has a function or a relation without any")
 def a_function_without_edges(entry):
     """One that is not the only one with a relation, by any protocol."""
     alone = set()
@@ -299,7 +295,7 @@ def a_function_without_edges(entry):
             table[column][..., table["cluster"] == first] = 0
 
 
-@ranked("of one and the same head")
+@refused("of one and the same head")
 def hits_moved_between_functions(entry):
     """The sums stay: only where they are is better for the paired test."""
     hits = hits_of(entry, "published")
@@ -310,38 +306,35 @@ def hits_moved_between_functions(entry):
     put(entry, "published", hits)
 
 
-@ranked("rows are not in order by table, group and cluster, each once")
+@refused("rows are not in order by table, group and cluster, each once")
 def a_function_twice(entry):
     clusters = entry["tables"]["published"]["cluster"]
     clusters[1] = clusters[0]
 
 
-@ranked("rows are not in order by table, group and cluster, each once")
+@refused("rows are not in order by table, group and cluster, each once")
 def a_relation_twice(entry):
     names = relations_of(entry, "published")
     renamed(entry, "published", names[1], names[0])
 
 
-@number("has numbers that are none, or of nothing|other edges|more hits in a function")
+@refused("has numbers that are none, or of nothing|other edges|more hits in a function")
 def hits_of_nothing(entry):
     """In a row without edges."""
     table = entry["tables"]["published"]
     table["n"][0], table["model"][0, 0] = 0, 1
 
 
-@number("expected a relation of")
+@refused("expected a relation of")
 def an_unknown_relation(entry):
     for protocol in PROTOCOLS:
         renamed(entry, protocol, "If:if->test", "If:if->why")
 
 
-@number("but the entry has")
+@refused("but the entry has")
 def verified_more_than_there_is(entry):
     total = entry["functions"] + entry["chosen_on"]["functions"]
     entry["verified"] = {"functions": total + 1, "of": total}
-
-
-guarded = attacks(ENTRIES, 3, SCORE)
 
 
 def alone_in_published(entry: Entry) -> tuple[str, dict[str, np.ndarray]]:
@@ -350,12 +343,12 @@ def alone_in_published(entry: Entry) -> tuple[str, dict[str, np.ndarray]]:
     return next(name for name in hits if hits[name][0, 0].any() and name not in others), hits
 
 
-@guarded("chosen is of")
+@refused("chosen is of")
 def heads_of_another_protocol(entry):
     entry["chosen"]["guessed"] = entry["chosen"]["published"]
 
 
-@guarded("3 were skipped but with edges")
+@refused("3 were skipped but with edges")
 def skipped_functions_that_are_not_missed(entry):
     entry["skips"] = {"more than 511 sub-tokens": 3}
 
@@ -366,24 +359,24 @@ def unread(entry: Entry, functions: list[int]) -> None:
     entry |= {"skips": {"more than 511 sub-tokens": len(functions)}, "unread": functions}
 
 
-@guarded("unread is not among the functions, in order")
+@refused("unread is not among the functions, in order")
 def unread_functions_out_of_order(entry):
     functions = np.unique(entry["tables"]["published"]["cluster"])
     unread(entry, [int(functions[3]), int(functions[1])])
 
 
-@guarded("has hits in a function that the model could not read")
+@refused("has hits in a function that the model could not read")
 def hits_in_an_unread_function(entry):
     table = entry["tables"]["published"]
     unread(entry, [int(table["cluster"][table["model"].any(axis=0)][0])])
 
 
-@guarded("published has a function with more than 1,000,000 edges")
+@refused("published has a function with more than 1,000,000 edges")
 def more_edges_than_a_function_has(entry):
     entry["tables"]["published"]["n"][0] = 10**7
 
 
-@guarded("without held-out hits")
+@refused("without held-out hits")
 def hard_edges_of_a_relation_without_heads(entry):
     """One that is not the only one of a function."""
     for name in relations_of(entry, "beyond-offset"):
@@ -397,7 +390,7 @@ def hard_edges_of_a_relation_without_heads(entry):
     raise AssertionError("each relation is the only one of a function")
 
 
-@guarded("has no relation of the mean")
+@refused("has no relation of the mean")
 def hard_edges_of_a_relation_that_is_in_no_mean(entry):
     """Two relations exchange their names, and beyond offsets there is one of them alone."""
     hard = relations_of(entry, "beyond-offset")
@@ -425,12 +418,12 @@ def fewer_of_any_token(entry: Entry, stricter: int) -> None:
     put(entry, "published", hits)
 
 
-@guarded("published.model has fewer hits than by a stricter rule")
+@refused("published.model has fewer hits than by a stricter rule")
 def fewer_of_any_token_than_of_the_first(entry):
     fewer_of_any_token(entry, 0)
 
 
-@guarded("published.model has fewer hits than by a stricter rule")
+@refused("published.model has fewer hits than by a stricter rule")
 def fewer_of_any_token_than_of_the_last(entry):
     fewer_of_any_token(entry, 2)
 
@@ -447,17 +440,17 @@ def the_worse_baseline(entry: Entry, better: int) -> None:
     raise AssertionError("no baseline is better")
 
 
-@guarded("a combined baseline that is not the better of offset and keyword")
+@refused("a combined baseline that is not the better of offset and keyword")
 def the_keyword_where_the_offset_finds_more(entry):
     the_worse_baseline(entry, 0)
 
 
-@guarded("a combined baseline that is not the better of offset and keyword")
+@refused("a combined baseline that is not the better of offset and keyword")
 def the_offset_where_the_keyword_finds_more(entry):
     the_worse_baseline(entry, 1)
 
 
-@guarded("has 6 hard edges of .* in 6 functions, expected at least 30 in 6")
+@refused("has 6 hard edges of .* in 6 functions, expected at least 30 in 6")
 def few_edges_of_a_relation_beyond_offsets(entry):
     """One in each of six functions, which nobody hits."""
     table = entry["tables"]["beyond-offset"]
@@ -467,7 +460,7 @@ def few_edges_of_a_relation_beyond_offsets(entry):
         table[system][:, rows] = 0
 
 
-@guarded("any 1 lacks, which no head can do")
+@refused("any 1 lacks, which no head can do")
 def a_head_that_hits_first_tokens_but_not_any(entry):
     """In one function, where it hits the first token of the dependent."""
     name, hits = alone_in_published(entry)
@@ -498,41 +491,38 @@ VERSION = "another version of codesyntax wrote, expected 5: make the entry again
 LONG, LARGE = "1" * 10**5, "at most 60,000 for 40 functions"
 
 # fmt: off
-FIELDS: list[tuple[str, str, str, Any, str]] = [
-    ("a count that is none", HARM, "functions", float("nan"), "NaN is not a number"),
-    ("a count without end", HARM, "functions", float("inf"), "Infinity is not a number"),
-    ("a count as text", HARM, "functions", "40", WHOLE),
-    ("true for a count", HARM, "chosen_on.functions", True, WHOLE),
-    ("a wrong config", PLACE, "settings.config", "perl", "settings.config is 'perl'"),
-    ("a partial run", SCORE, "settings.limit", 20, "a partial run is not published"),
-    ("another scoring version", SCORE, "scoring", 1, "scoring is 1, expected 2"),
-    ("scored where it was chosen", SCORE, "settings.split", "validation", "split is 'validation'"),
-    ("a control", SCORE, "settings.control", "random-weights", "a control is not a model"),
-    ("a seed of a control", SCORE, "settings.seed", 0, "settings.seed is 0"),
-    ("other weights", SCORE, "settings.weights", "norm", "is 'norm', expected 'attention'"),
-    ("an unknown precision", PLACE, "settings.dtype", "float8", "settings.dtype is 'float8'"),
-    ("a dataset without a version", PLACE, "settings.data", "codesyntax", "settings.data is"),
-    ("a revision that moves", PLACE, "settings.revision", "main", "settings.revision is 'main'"),
-    ("a digest that is none", PLACE, "ledgers.test", "sha256", "ledgers.test is"),
-    ("HTML in the model's name", HARM, MODEL, "<script>alert(1)</script>", NAMED),
-    ("a model out of the folder", HARM, MODEL, "../../../etc/cron.d/model", NAMED),
-    ("control characters in a name", HARM, MODEL, "user/\x1b[2Jmodel\n", NAMED),
-    ("letters that look alike", PLACE, MODEL, "miсrosoft/codebert-base", NAMED),  # Cyrillic
-    ("a dot behind the name", PLACE, MODEL, "user/base.", NAMED),
-    ("HTML in a reason", HARM, "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
-    ("an unknown format", HARM, "format", 99, "format is 99"),
-    ("an older format", HARM, "format", 4, VERSION),
-    ("an unknown instrument", HARM, "instrument", "tarot", "is 'tarot', expected 'attention'"),
-    ("an instrument without a name", HARM, "instrument", {}, "is a dict, expected 'attention'"),
-    ("verified nothing", SCORE, "verified", {"functions": 0, "of": 24}, "verified.functions is 0"),
-    ("verified of fewer", SCORE, "verified", {"functions": 1, "of": 1}, "but the entry has"),
-    ("a large entry of few functions", HARM, "versions.torch", LONG, LARGE),
+FIELDS: list[tuple[str, str, Any, str]] = [
+    ("a count that is none", "functions", float("nan"), "NaN is not a number"),
+    ("a count without end", "functions", float("inf"), "Infinity is not a number"),
+    ("a count as text", "functions", "40", WHOLE),
+    ("true for a count", "chosen_on.functions", True, WHOLE),
+    ("a wrong config", "settings.config", "perl", "settings.config is 'perl'"),
+    ("a partial run", "settings.limit", 20, "a partial run is not published"),
+    ("another scoring version", "scoring", 1, "scoring is 1, expected 2"),
+    ("scored where it was chosen", "settings.split", "validation", "split is 'validation'"),
+    ("a control", "settings.control", "random-weights", "a control is not a model"),
+    ("a seed of a control", "settings.seed", 0, "settings.seed is 0"),
+    ("other weights", "settings.weights", "norm", "is 'norm', expected 'attention'"),
+    ("an unknown precision", "settings.dtype", "float8", "settings.dtype is 'float8'"),
+    ("a dataset without a version", "settings.data", "codesyntax", "settings.data is"),
+    ("a revision that moves", "settings.revision", "main", "settings.revision is 'main'"),
+    ("a digest that is none", "ledgers.test", "sha256", "ledgers.test is"),
+    ("HTML in the model's name", MODEL, "<script>alert(1)</script>", NAMED),
+    ("a model out of the folder", MODEL, "../../../etc/cron.d/model", NAMED),
+    ("control characters in a name", MODEL, "user/\x1b[2Jmodel\n", NAMED),
+    ("letters that look alike", MODEL, "miсrosoft/codebert-base", NAMED),  # Cyrillic
+    ("a dot behind the name", MODEL, "user/base.", NAMED),
+    ("HTML in a reason", "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
+    ("an unknown format", "format", 99, "format is 99"),
+    ("an older format", "format", 4, VERSION),
+    ("an unknown instrument", "instrument", "tarot", "is 'tarot', expected 'attention'"),
+    ("an instrument without a name", "instrument", {}, "is a dict, expected 'attention'"),
+    ("verified nothing", "verified", {"functions": 0, "of": 24}, "verified.functions is 0"),
+    ("verified of fewer", "verified", {"functions": 1, "of": 1}, "but the entry has"),
+    ("a large entry of few functions", "versions.torch", LONG, LARGE),
 ]
 # fmt: on
-ENTRIES += [
-    Attack(name, 1, gains, setting(path, value), reason)
-    for name, gains, path, value, reason in FIELDS
-]
+ENTRIES += [Attack(name, setting(path, value), reason) for name, path, value, reason in FIELDS]
 
 
 # ------------------------------------------------------------------------------------------------- the file, its columns
@@ -665,15 +655,12 @@ FILES = {
     "deeply nested": (lambda entry: NESTED, "nested too deeply"),
 }
 # fmt: on
-FILES_BY_NAME = {
-    name: Attack(name, 3, HARM, forge, reason) for name, (forge, reason) in FILES.items()
-}
-ENTRIES += FILES_BY_NAME.values()
+ENTRIES += [Attack(name, forge, reason) for name, (forge, reason) in FILES.items()]
 
 
 # ------------------------------------------------------------------------------------------ entries beside honest ledgers
 
-beside = attacks(SUBMITTED, 2, "any score, or the row of another")
+beside = attacks(SUBMITTED)
 
 
 def without(entry: Entry, gone: np.ndarray) -> None:
