@@ -4,9 +4,6 @@ from __future__ import annotations
 
 AT_ONCE = "memory and time only: the numbers do not depend on how many are computed at once"
 PADDING = "what pads a function to the size of the largest has no weight in anything"
-NEWCOMBE = "his bounds are from -1 to 1 but for rounding, as a share and its bounds are from 0 to 1"
-TYPES = "memory only: both types hold the numbers"
-OF_A_MEAN = "a mean has a score and bounds, or none of them"
 FLOAT = "a float of four bytes is what `float` makes"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
@@ -17,7 +14,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): FLOAT,
         (
             "attention = attention.float() if attention.element_size() < 4 else attention",
-            "attention = attention.float() if attention.element_size() <= 4 else attention",
+            "attention = attention.float() if (attention.element_size() <= 4) else attention",
         ): FLOAT,
         (
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)",
@@ -28,40 +25,28 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return int(self.counts[relation][0, -1, 0].sum())",
         ): "all heads rank the same edges",
     },
-    "codesyntax_metric/ast_similarity/ast_similarity.py": {
-        (
-            "results = [_compared(*pair, language, anonymous) for pair in zip(predictions, references)]",
-            "results = [_compared(*pair, language, anonymous) for pair in zip(references, predictions)]",
-        ): "similarities are symmetric, and a pair fails whichever of the two cannot be parsed",
-    },
     "codesyntax_dataset/pairs/rivals.py": {
         (
             "cells.setdefault((difference.put_in < difference.taken, verdict), []).append(id_)",
-            "cells.setdefault((difference.put_in < 10 * (difference.taken), verdict), []).append(id_)",
+            "cells.setdefault((difference.put_in < (10 * difference.taken), verdict), []).append(id_)",
         ): "no token is both put in and taken, so that the first ones decide",
     },
     "probing/instruments/silencing/ablate.py": {
         (
             "if validation is not None and test is not None:",
-            "if validation is not None or test is not None:",
+            "if (validation is not None or test is not None):",
         ): "both are None, in all processes but the main one, or none of them",
-    },
-    "probing/stats/hits.py": {
-        (
-            "wide = np.result_type(values.dtype, np.int32)",
-            "wide = np.result_type(np.int32, values.dtype)",
-        ): "the type that holds both is the same in either order",
     },
     "probing/stats/hits_file.py": {
         (
             "negative = columns[: len(_KEYS)] < 0",
-            "negative = columns[1: len(_KEYS)] < 0",
+            "negative = columns[1:len(_KEYS)] < 0",
         ): "a table that there is none of is refused next",
     },
     "probing/stats/intervals.py": {
         (
             "error = np.where(error > rounding, error, 0)",
-            "error = np.where(error > 10 * (rounding), error, 0)",
+            "error = np.where(error > (10 * rounding), error, 0)",
         ): "an error so small gives the smallest p either way",
     },
     "probing/runs/batches.py": {
@@ -71,7 +56,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): AT_ONCE,
         (
             '_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
-            '_ELEMENTS = {"cpu": 1 >> 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
+            '_ELEMENTS = {"cpu": (1 >> 19), "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
         ): AT_ONCE,
     },
     "probing/instruments/attention/align.py": {
@@ -83,10 +68,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "probing/instruments/attention/ledger.py": {
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 13"): AT_ONCE,
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 15"): AT_ONCE,
-        (
-            "for (_, mine), (_, ranks) in zip(self.parts(), other.parts())",
-            "for (_, mine), (_, ranks) in zip(other.parts(), self.parts())",
-        ): "both are of the same length, and equal in either order",
     },
     "probing/instruments/attention/ranking.py": {
         (
@@ -99,12 +80,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "chosen = int(gained > 0)",
             "chosen = int(gained > -1)",
         ): "a whole number other than 0",
-    },
-    "probing/evidence/compared.py": {
-        (
-            "edges = np.zeros(len(chosen.functions), np.int64)",
-            "edges = np.ones(len(chosen.functions), np.int64)",
-        ): "both sides are counted so, and only compared",
     },
 }
 """Module -> the changed lines before and after, without indentation -> why nothing changes."""

@@ -44,7 +44,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from equivalent_mutants import EQUIVALENT
-from rows import Row
 from support.attacks.mutations import Edit, edits
 from support.attacks.tests_by_line import Lines, Selection
 
@@ -57,8 +56,6 @@ SAMPLE = "codesyntax_dataset/sample/"
 ROOMS = "attention cli dataset evidence information likelihood masking metric models paper publish report runs silencing stats"
 """Of tests. Those of `faults` and `project` take long, and execute everything."""
 
-TIMES = 100
-
 LIBRARIES = (
     "datasets",
     "hypothesis",
@@ -68,8 +65,8 @@ LIBRARIES = (
     "transformers.models.bert.modeling_bert",
 )
 
-QUICK, MOST = 3, 10
-"""Seconds of tests that are tried before others, and altogether: a mutant that outlives them lives."""
+QUICK = 3
+"""Seconds of tests that are tried before others."""
 
 
 class Mutant(NamedTuple):
@@ -114,7 +111,10 @@ def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Muta
 
 
 class Repository:
-    """A private copy of a repository in `folder`, and what its tests execute."""
+    """A private copy of a repository in `folder`, and what its tests execute.
+
+    `slow`: prefixes of tests that run although they are slow; `seconds`: of tests for each mutant, at most.
+    """
 
     def __init__(
         self,
@@ -122,13 +122,15 @@ class Repository:
         folder: Path,
         modules: Sequence[str],
         tests: Sequence[str],
-        slow: Sequence[str] = (),
+        slow: Sequence[str],
+        seconds: float,
     ):
         self.folder, self.scratch, self.log = (
             folder / "repository",
             folder / "scratch",
             folder / "log",
         )
+        self.seconds = seconds
         self.answer = self.scratch / "answer.json"
         self.environment = {
             "CODESYNTAX_SHARED": os.environ.get("CODESYNTAX_SHARED", str(root.parent / "shared")),
@@ -165,7 +167,7 @@ class Repository:
     def fate(self, mutant: Mutant) -> Fate:
         costs = self._costs(mutant)
         sums = list(itertools.accumulate(costs.values()))
-        quick, most = (max(1, bisect.bisect(sums, seconds)) for seconds in (QUICK, MOST))
+        quick, most = (max(1, bisect.bisect(sums, seconds)) for seconds in (QUICK, self.seconds))
         path = self.folder / mutant.module
         path.write_text(mutant.edit.apply(mutant.source), encoding="utf-8")
         try:
@@ -280,16 +282,6 @@ def fates(repository: Repository, mutants: Sequence[Mutant]) -> Iterator[Fate]:
         yield fate
 
 
-def row(found: Sequence[Fate]) -> Row:
-    counts = Counter(fate.name for fate in found)
-    killed = f"{counts['killed'] + counts['does not end']} killed, {counts['does not end']} of them by a time limit"
-    return Row(
-        "mutants of the product",
-        len(found),
-        f"{killed}; {counts['equivalent']} equivalent; {counts['lives']} live",
-    )
-
-
 def modules_of(prefixes: Sequence[str]) -> list[str]:
     """The modules of the product whose paths begin with one of `prefixes`; the sample's are data."""
     paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
@@ -297,51 +289,11 @@ def modules_of(prefixes: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith(tuple(prefixes)) and SAMPLE not in name]
 
 
-def measure(
-    count: int,
-    seed: int,
-    only: Sequence[str] = PACKAGES,
-    rooms: Sequence[str] = ROOMS.split(),
-    quick: bool = False,
-) -> list[Fate]:
-    """Make so many mutants of the modules that begin with `only`, and run the tests of `rooms` against each.
-
-    `quick`: without the slow tests.
-    """
-    sys.path.insert(0, str(ROOT / "tests"))
-    importlib.import_module("conftest")  # sets what the libraries read when they are imported
-    modules = modules_of(only)
-    with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
-        folder = Path(name)
-        os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own
-        os.environ["CI"] = "1"  # hypothesis draws the same examples each time
-        for library in LIBRARIES:
-            importlib.import_module(library)
-        gc.freeze()  # so that collections in each process are cheap
-        repository = Repository(
-            ROOT, folder, modules, [f"tests/{room}" for room in rooms], () if quick else ("tests/",)
-        )
-        failed = [
-            test for test, outcome in repository.known["not passed"].items() if outcome == "failed"
-        ]
-        print(
-            f"{len(repository.known['fixtures'])} tests pass; that fail without a mutant: {', '.join(failed) or 'none'}"
-        )
-        return list(fates(repository, draw(ROOT, modules, count, seed)))
-
-
-def run(seed: int, times: int) -> Row:
-    found = measure(times, seed)
-    alive = [fate.mutant.diff() for fate in found if fate.name == "lives"]
-    assert not alive, "\n".join(alive)
-    return row(found)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--mutants", type=int, default=TIMES)
+    parser.add_argument("--mutants", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--only", metavar="PREFIX", action="append", help="of modules, such as probing/stats"
@@ -350,10 +302,33 @@ def main() -> None:
         "--tests", metavar="ROOM", choices=ROOMS.split(), action="append", help="only tests of it"
     )
     parser.add_argument("--quick", action="store_true", help="without the slow tests")
-    args = parser.parse_args()
-    found = measure(
-        args.mutants, args.seed, args.only or PACKAGES, args.tests or ROOMS.split(), args.quick
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60,
+        help="of tests for a mutant; if it outlives them, it lives",
     )
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "tests"))
+    importlib.import_module("conftest")  # sets what the libraries read when they are imported
+    modules = modules_of(args.only or PACKAGES)
+    tests = [f"tests/{room}" for room in args.tests or ROOMS.split()]
+    with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
+        folder = Path(name)
+        os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own
+        os.environ["CI"] = "1"  # hypothesis draws the same examples each time
+        for library in LIBRARIES:
+            importlib.import_module(library)
+        gc.freeze()  # so that collections in each process are cheap
+        slow = () if args.quick else ("tests/",)
+        repository = Repository(ROOT, folder, modules, tests, slow, args.seconds)
+        failed = [
+            test for test, outcome in repository.known["not passed"].items() if outcome == "failed"
+        ]
+        print(
+            f"{len(repository.known['fixtures'])} tests pass; that fail without a mutant: {', '.join(failed) or 'none'}"
+        )
+        found = list(fates(repository, draw(ROOT, modules, args.mutants, args.seed)))
     for fate in found:
         if fate.by is None or fate.mutant.reason:
             noticed = " although listed as equivalent" if fate.by else ""
@@ -361,8 +336,10 @@ def main() -> None:
                 f"\n{fate.name}{noticed}: {fate.mutant.reason or 'a test is missing'}\n{fate.mutant.diff()}",
                 end="",
             )
-    print(f"\n{row(found).what}: {len(found)} made, {row(found).outcome}")
-    sys.exit(any(fate.name == "lives" for fate in found))
+    counts = Counter(fate.name for fate in found)
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print(f"\n{len(found)} mutants: {told}")
+    sys.exit(counts["lives"] > 0)
 
 
 if __name__ == "__main__":

@@ -1,47 +1,38 @@
 """Small mistakes in Python source, one at a time: what a suite of tests has to notice.
 
-Edits replace a range of bytes, so the rest of a file stays as it is. What only people read is left alone: docstrings,
-annotations, imports, and the texts of errors.
+Each rule changes one node of the syntax tree; the rest of a file stays as it is. What only people read is left alone:
+docstrings, annotations, imports, and the texts of errors.
 """
 
 from __future__ import annotations
 
 import ast
-from collections import Counter
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _INSTEAD = """
-Lt < <= >=; LtE <= < >; Gt > >= <=; GtE >= > <; Eq == !=; NotEq != ==
-Is is is_not; IsNot is_not is; In in not_in; NotIn not_in in; And and or; Or or and
-Add + -; Sub - +; Mult * /; Div / *; FloorDiv // *; Mod % *; Pow ** *; BitAnd & |; BitOr | &; LShift << >>
+Lt LtE GtE; LtE Lt Gt; Gt GtE LtE; GtE Gt Lt; Eq NotEq; NotEq Eq; Is IsNot; IsNot Is; In NotIn; NotIn In; And Or; Or And
+Add Sub; Sub Add; Mult Div; Div Mult; FloorDiv Mod; Mod FloorDiv; Pow Mult; BitAnd BitOr; BitOr BitAnd; LShift RShift
 """
 _OPERATORS = {
-    getattr(ast, name): [text.replace("_", " ") for text in texts]
-    for name, *texts in map(str.split, _INSTEAD.replace("\n", ";").strip(";").split(";"))
+    getattr(ast, name): [getattr(ast, other)() for other in others]
+    for name, *others in map(str.split, _INSTEAD.replace("\n", ";").strip(";").split(";"))
 }
-"""Operator -> its text, and those that may stand for it."""
-
-_OPPOSITES = (
-    "min max",
-    "minimum maximum",
-    "amin amax",
-    "any all",
-    "argmin argmax",
-    "left right",
-    "zeros ones",
-    "floor ceil",
-)
-_NAMES = {one: other for pair in map(str.split, _OPPOSITES) for one, other in (pair, pair[::-1])}
+"""Operator -> those that may stand for it."""
 
 _SPLITS = {"test": "validation", "validation": "test"}
 
+_CORRECTIONS = {"corrected", "holm"}
+"""Functions without which tests are not corrected for their number."""
+
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
-_CONVERSIONS = {"dict", "float", "int", "list", "set", "sorted", "str", "tuple"}
-"""Functions without which an argument often is as good."""
+_OF_PEOPLE = ("annotation", "returns", "decorator_list")
+"""Parts of a node that have no edits."""
 
-_SYMMETRIC = {"max", "min", "maximum", "minimum", "swapaxes", "array_equal", "intersect1d"}
-"""Functions whose arguments may be swapped."""
+Change = tuple[ast.AST, ast.AST | None, str]
+"""A node, what stands in its place, and the kind of mistake that is."""
 
 
 @dataclass(frozen=True)
@@ -76,241 +67,190 @@ class Edit:
 
 def edits(source: str) -> list[Edit]:
     """All edits of a module, in the order of the source; each leaves it valid Python."""
-    finder = _Finder(source)
-    finder.statements(ast.parse(source).body, None, Counter())
-    return sorted(finder.found, key=lambda edit: (edit.begin, edit.end, edit.new))
+    lengths = [len(line) for line in source.encode().splitlines(keepends=True)]
+    starts = [0, *itertools.accumulate(lengths)]
+    found = []
+    for (node, new, kind), lines in _walk(ast.parse(source), None, {}):
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        found.append(Edit(begin, end, _text(new), kind, lines))
+    return sorted(found, key=lambda edit: (edit.begin, edit.end, edit.new))
 
 
-class _Finder:
-    def __init__(self, source: str):
-        self.data = source.encode()
-        self.starts = [0]
-        for line in self.data.splitlines(keepends=True):
-            self.starts.append(self.starts[-1] + len(line))
-        self.found: list[Edit] = []
-        self.lines: tuple[int, int] | None = None
+def _text(node: ast.AST) -> str:
+    """The source of a node, in brackets where its neighbours could take a part of it."""
+    text = ast.unparse(ast.fix_missing_locations(node))
+    loose = (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.UnaryOp)
+    return f"({text})" if isinstance(node, loose) else text
 
-    def begin(self, node: ast.AST) -> int:
-        return self.starts[node.lineno - 1] + node.col_offset
 
-    def end(self, node: ast.AST) -> int:
-        return self.starts[node.end_lineno - 1] + node.end_col_offset
+def _walk(
+    node: ast.AST, lines: tuple[int, int] | None, bound: dict[str, int]
+) -> Iterator[tuple[Change, tuple[int, int] | None]]:
+    """The changes of a node and all in it, each with the lines of its statement.
 
-    def text(self, node: ast.AST) -> str:
-        return self.data[self.begin(node) : self.end(node)].decode()
-
-    def add(self, begin: int, end: int, new: str, kind: str) -> None:
-        self.found.append(Edit(begin, end, new, kind, self.lines))
-
-    def replace(self, node: ast.AST, new: str, kind: str) -> None:
-        self.add(self.begin(node), self.end(node), new, kind)
-
-    def operator(self, left: ast.AST, right: ast.AST, texts: list[str], kind: str) -> None:
-        """Replace the operator between two operands, `texts[0]`, by each of the others."""
-        begin = self.data.index(texts[0].encode(), self.end(left), self.begin(right))
-        for new in texts[1:]:
-            self.add(begin, begin + len(texts[0]), new, kind)
-
-    def statements(
-        self, body: list[ast.stmt], function: ast.AST | None, bound: Counter[str]
-    ) -> None:
-        """The edits of a block; `bound`: the names that the function has bound before, its parameters among them."""
-        for place, node in enumerate(body):
-            inner = [
-                getattr(node, name)
-                for name in ("body", "orelse", "finalbody")
-                if getattr(node, name, None)
-            ]
-            inner += [handler.body for handler in getattr(node, "handlers", [])]
-            last = inner[0][0].lineno - 1 if inner else node.end_lineno
-            self.lines = (node.lineno, max(node.lineno, last)) if function else None
-            docstring = (
-                place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            )
-            if docstring or isinstance(node, (ast.Import, ast.ImportFrom)) or _is_text(node):
-                continue
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                defaults = node.args if isinstance(node, ast.FunctionDef) else None
-                for default in (
-                    [*defaults.defaults, *filter(None, defaults.kw_defaults)] if defaults else ()
-                ):
-                    self.expression(default)
-                parameters = [
-                    argument.arg for argument in ast.walk(node) if isinstance(argument, ast.arg)
-                ]
-                within = node if isinstance(node, ast.FunctionDef) else function
-                self.statements(node.body, within, Counter(parameters))
-                continue
-            self.statement(node, bound)
-            bound.update(name.id for name in ast.walk(node) if _is_bound(name))
-            for block in inner:
-                self.statements(block, function, bound)
-
-    def statement(self, node: ast.stmt, bound: Counter[str]) -> None:
-        """The edits of one statement, without the statements in it."""
-        if isinstance(node, ast.Assign):
-            targets = [
-                name.id for target in node.targets for name in ast.walk(target) if _is_bound(name)
-            ]
-            item = any(isinstance(target, ast.Subscript) for target in node.targets)
-            if item or (targets and all(bound[name] for name in targets)):
-                self.replace(node, "pass", "statement removed")
-        elif isinstance(node, (ast.AugAssign, ast.Raise, ast.Continue, ast.Break)) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        ):
-            self.replace(node, "pass", "statement removed")
-        if isinstance(node, ast.Return) and node.value is not None:
-            self.replace(node.value, "None", "return value")
-        if isinstance(node, (ast.If, ast.While)):
-            self.negate(node.test)
-        if isinstance(node, ast.For):
-            self.items(node.iter)
-        if isinstance(node, ast.AugAssign):
-            text = _OPERATORS.get(type(node.op))
-            if text:
-                self.operator(node.target, node.value, text, "arithmetic")
-        if isinstance(node, ast.Raise):  # its text is for people
+    `bound`: name -> the line where the function, or the module, binds it first.
+    """
+    if isinstance(node, ast.stmt):
+        if _is_text(node):
             return
-        for name, value in ast.iter_fields(node):
-            if name not in (
-                "annotation",
-                "body",
-                "orelse",
-                "finalbody",
-                "handlers",
-                "decorator_list",
-            ):
-                for part in value if isinstance(value, list) else [value]:
-                    if isinstance(part, ast.AST):
-                        self.expression(part)
+        lines = lines and _head(node)
+        changes = _of_statement(node, bound)
+    else:
+        changes = _of_expression(node)
+    yield from ((change, lines) for change in changes)
+    if isinstance(node, (ast.JoinedStr, ast.Raise)):  # their text is for people
+        return
+    if isinstance(node, (ast.Module, ast.FunctionDef)):
+        bound = _first_bound(node)
+    for name, value in ast.iter_fields(node):
+        within = lines
+        if isinstance(node, ast.FunctionDef) and name == "body":
+            within = _head(node)
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and name not in _OF_PEOPLE:
+                yield from _walk(child, within, bound)
 
-    def expression(self, node: ast.AST) -> None:
-        if isinstance(node, (ast.JoinedStr, ast.Lambda)):
-            if isinstance(node, ast.Lambda):
-                self.expression(node.body)
-            return
-        if isinstance(node, ast.Compare):
-            for left, operator, right in zip(
-                [node.left, *node.comparators], node.ops, node.comparators
-            ):
-                self.operator(left, right, _OPERATORS[type(operator)], "comparison")
-                if isinstance(operator, _ORDERED) and not isinstance(right, ast.Constant):
-                    self.replace(right, f"10 * ({self.text(right)})", "bound moved")
-                if isinstance(operator, (ast.In, ast.NotIn)):
-                    self.items(right)
-        elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+
+def _head(node: ast.stmt) -> tuple[int, int]:
+    body = getattr(node, "body", None) or getattr(node, "cases", None)
+    last = body[0].pattern.lineno if isinstance(node, ast.Match) else body and body[0].lineno
+    return node.lineno, max(node.lineno, last - 1) if last else node.end_lineno
+
+
+def _first_bound(function: ast.AST) -> dict[str, int]:
+    bound: dict[str, int] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg):
+            bound[node.arg] = 0
+        elif _is_bound(node):
+            bound[node.id] = min(node.lineno, bound.get(node.id, node.lineno))
+    return bound
+
+
+def _of_statement(node: ast.stmt, bound: dict[str, int]) -> Iterator[Change]:
+    """The changes of one statement, without those of the expressions and statements in it."""
+    removed = isinstance(node, (ast.AugAssign, ast.Raise, ast.Continue, ast.Break))
+    if isinstance(node, ast.Expr):
+        removed = isinstance(node.value, ast.Call)
+    if isinstance(node, ast.Assign):  # without the first one of a name, nothing works
+        parts = [part for target in node.targets for part in ast.walk(target)]
+        names = [part.id for part in parts if _is_bound(part)]
+        removed = any(isinstance(target, ast.Subscript) for target in node.targets) or (
+            bool(names) and all(bound[name] < node.lineno for name in names)
+        )
+    if removed:
+        yield node, ast.Pass(), "statement removed"
+    match node:
+        case ast.Return(value=ast.Constant(value=None) | None):
+            pass
+        case ast.Return():
+            yield node.value, ast.Constant(None), "return value"
+        case ast.If() | ast.While():
+            yield from _negated(node.test)
+        case ast.For():
+            yield from _fewer(node.iter)
+        case ast.AugAssign():
+            for operator in _OPERATORS.get(type(node.op), []):
+                yield node, _replaced(node, op=operator), "arithmetic"
+
+
+def _of_expression(node: ast.AST) -> Iterator[Change]:
+    """The changes of one expression, without those of the expressions in it."""
+    match node:
+        case ast.Compare():
+            yield from _of_comparison(node)
+        case ast.BinOp():
             if not _is_string(node.left) and not _is_string(node.right):
-                self.operator(node.left, node.right, _OPERATORS[type(node.op)], "arithmetic")
-        elif isinstance(node, ast.BoolOp):
-            for left, right in zip(node.values, node.values[1:]):
-                self.operator(left, right, _OPERATORS[type(node.op)], "and, or")
-        elif isinstance(node, ast.UnaryOp):
-            if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-                self.number(node, -node.operand.value)
-                return
-            begin, width = self.begin(node), {ast.Not: len("not ")}.get(type(node.op), 1)
-            self.add(begin, begin + width, "", "operator removed")
-        elif isinstance(node, ast.IfExp):
-            self.negate(node.test)
-        elif isinstance(node, ast.comprehension):
-            self.items(node.iter)
+                for operator in _OPERATORS.get(type(node.op), []):
+                    yield node, _replaced(node, op=operator), "arithmetic"
+        case ast.BoolOp():
+            yield node, _replaced(node, op=_OPERATORS[type(node.op)][0]), "and, or"
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
+            yield from _numbers(node, -value)
+        case ast.UnaryOp():
+            yield node, node.operand, "operator removed"
+        case ast.IfExp():
+            yield from _negated(node.test)
+        case ast.comprehension():
+            yield from _fewer(node.iter)
             for condition in node.ifs:
-                self.negate(condition)
-        elif isinstance(node, ast.Constant):
-            self.constant(node)
-        elif isinstance(node, ast.Call):
-            self.call(node)
-        elif isinstance(node, ast.Slice):
-            self.slice(node)
-        elif isinstance(node, ast.Attribute) and node.attr in _SPLITS:
-            self.add(
-                self.end(node) - len(node.attr),
-                self.end(node),
-                _SPLITS[node.attr],
-                "split exchanged",
-            )
-        for child in ast.iter_child_nodes(node):
-            self.expression(child)
+                yield from _negated(condition)
+        case ast.Constant(value=bool()):
+            yield node, ast.Constant(not node.value), "constant"
+        case ast.Constant(value=int() | float()):
+            yield from _numbers(node, node.value)
+        case ast.Constant(value="test" | "validation"):
+            yield node, ast.Constant(_SPLITS[node.value]), "split exchanged"
+        case ast.Attribute(attr="test" | "validation"):
+            yield node, _replaced(node, attr=_SPLITS[node.attr]), "split exchanged"
+        case ast.Call():
+            yield from _of_call(node)
+        case ast.Slice():
+            yield from _of_slice(node)
 
-    def negate(self, test: ast.expr) -> None:
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return  # without `not`, already
-        self.replace(test, f"not ({self.text(test)})", "condition negated")
 
-    def constant(self, node: ast.Constant) -> None:
-        value = node.value
-        if isinstance(value, bool):
-            self.replace(node, str(not value), "constant")
-        elif isinstance(value, (int, float)):
-            self.number(node, value)
-        elif isinstance(value, str) and value in _NAMES:
-            self.replace(node, f'"{_NAMES[value]}"', "opposite")
-        elif isinstance(value, str) and value in _SPLITS:
-            self.replace(node, f'"{_SPLITS[value]}"', "split exchanged")
+def _of_comparison(node: ast.Compare) -> Iterator[Change]:
+    for place, (operator, right) in enumerate(zip(node.ops, node.comparators)):
+        for other in _OPERATORS[type(operator)]:
+            others = [*node.ops[:place], other, *node.ops[place + 1 :]]
+            yield node, _replaced(node, ops=others), "comparison"
+        if isinstance(operator, _ORDERED) and not isinstance(right, ast.Constant):
+            yield right, ast.BinOp(ast.Constant(10), ast.Mult(), right), "bound moved"
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            yield from _fewer(right)
 
-    def items(self, node: ast.expr) -> None:
-        """Leave out one of the columns, names or cases that a loop or a guard goes through."""
-        if not isinstance(node, (ast.Tuple, ast.List, ast.Set)) or len(node.elts) < 2:
-            return
-        if any(isinstance(item, ast.Starred) for item in node.elts):
-            return
-        for item, following in zip(node.elts, node.elts[1:]):
-            self.add(self.begin(item), self.begin(following), "", "case dropped")
-        self.add(
-            self.end(node.elts[-2]),
-            self.end(node.elts[-1]),
-            "," * isinstance(node, ast.Tuple),
-            "case dropped",
-        )
 
-    def number(self, node: ast.expr, value: float) -> None:
-        for new in (value + 1, value - 1):
-            self.replace(node, repr(new), "constant")
+def _of_call(node: ast.Call) -> Iterator[Change]:
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    if name in _CORRECTIONS:
+        yield node, node.args[0], "correction dropped"
+    arguments = [*node.args, *node.keywords]
+    for place in range(1, len(arguments)):
+        argument = arguments[place]
+        if isinstance(argument, ast.keyword):
+            others = [keyword for keyword in node.keywords if keyword is not argument]
+            changed = _replaced(node, keywords=others)
+        elif place == len(node.args) - 1 and not isinstance(argument, ast.Starred):
+            changed = _replaced(node, args=node.args[:-1])
+        else:
+            continue
+        yield node, changed, "argument dropped"
 
-    def call(self, node: ast.Call) -> None:
-        name = node.func
-        text = (
-            name.id
-            if isinstance(name, ast.Name)
-            else name.attr
-            if isinstance(name, ast.Attribute)
-            else ""
-        )
-        if text in _NAMES:
-            self.add(self.end(name) - len(text), self.end(name), _NAMES[text], "opposite")
-        alone = (
-            len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-        )
-        if (
-            alone
-            and text[:1].islower()
-            and text not in _CONVERSIONS
-            and not isinstance(node.args[0], ast.GeneratorExp)
-        ):
-            self.replace(node, f"({self.text(node.args[0])})", "call dropped")
-        if len(node.args) > 1 and not isinstance(node.args[-1], ast.Starred):
-            self.add(self.end(node.args[-2]), self.end(node.args[-1]), "", "argument dropped")
-        for before, keyword in zip([*node.args, *node.keywords], [*node.args, *node.keywords][1:]):
-            if isinstance(keyword, ast.keyword) and keyword.arg:
-                self.add(self.end(before), self.end(keyword), "", "argument dropped")
-        for one, other in zip(node.args, node.args[1:]) if text not in _SYMMETRIC else ():
-            if (
-                type(one) is type(other)
-                and not isinstance(one, ast.Starred)
-                and self.text(one) != self.text(other)
-            ):
-                between = self.data[self.end(one) : self.begin(other)].decode()
-                swapped = self.text(other) + between + self.text(one)
-                self.add(self.begin(one), self.end(other), swapped, "arguments swapped")
 
-    def slice(self, node: ast.Slice) -> None:
-        for bound in filter(None, (node.lower, node.upper)):
-            # those are constants that change
-            if not isinstance(bound, (ast.Constant, ast.UnaryOp)):
-                for step in ("+ 1", "- 1"):
-                    self.replace(bound, f"{self.text(bound)} {step}", "slice")
-        if node.lower is None and node.step is None:
-            self.add(self.begin(node), self.begin(node), "1", "slice")
+def _of_slice(node: ast.Slice) -> Iterator[Change]:
+    for bound in filter(None, (node.lower, node.upper)):
+        # constants are changed as such
+        if not isinstance(bound, (ast.Constant, ast.UnaryOp)):
+            for step in (ast.Add(), ast.Sub()):
+                yield bound, ast.BinOp(bound, step, ast.Constant(1)), "slice"
+    if node.lower is None and node.step is None:
+        yield node, _replaced(node, lower=ast.Constant(1)), "slice"
+
+
+def _negated(test: ast.expr) -> Iterator[Change]:
+    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
+        yield test, ast.UnaryOp(ast.Not(), test), "condition negated"
+
+
+def _numbers(node: ast.expr, value: float) -> Iterator[Change]:
+    for new in (value + 1, value - 1):
+        yield node, ast.Constant(new), "constant"
+
+
+def _fewer(node: ast.expr) -> Iterator[Change]:
+    """Leave out one of the columns, names or cases that a loop or a guard goes through."""
+    if not isinstance(node, (ast.Tuple, ast.List, ast.Set)) or len(node.elts) < 2:
+        return
+    if not any(isinstance(item, ast.Starred) for item in node.elts):
+        for place in range(len(node.elts)):
+            others = [*node.elts[:place], *node.elts[place + 1 :]]
+            yield node, _replaced(node, elts=others), "case dropped"
+
+
+def _replaced(node: ast.AST, **fields: object) -> ast.AST:
+    """A copy of a node with other fields."""
+    return type(node)(**{**dict(ast.iter_fields(node)), **fields})
 
 
 def _is_bound(node: ast.AST) -> bool:
@@ -327,4 +267,5 @@ def _is_text(node: ast.stmt) -> bool:
     """What says something to readers or type checkers only."""
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or isinstance(node, (ast.Import, ast.ImportFrom))
