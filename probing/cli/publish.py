@@ -278,7 +278,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments:
 def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Compare submitted entries on a board.
 
-    SOURCE is a folder of entries (*.hits.parquet), which `export --format entry` writes, or a
+    SOURCE is a folder of entries (*.hits.parquet), which `export` writes, or a
     results repository on the Hub, USER/NAME or USER/NAME@REVISION. The board is a static site,
     ready to upload as a Space, with Markdown and CSV tables. It lists entries that fail a check
     with the reason, and marks those that --verify did not check as claimed.
@@ -300,33 +300,17 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
 @main.command()
 @options.results("RESULT...")
 @click.option(
-    "--output", default="export", type=options.FOLDER_PATH, help="The folder to write into."
-)
-@click.option(
-    "--format",
-    type=click.Choice(["entry", "csv", "every-eval-ever"]),
-    default="csv",
-    help="The format of the files.",
+    "--output", default="entries", type=options.FOLDER_PATH, help="The folder to write into."
 )
 @click.option("--data", help="The dataset, if it is no longer where the results found it.")
-@click.option(
-    "--organization", metavar="NAME", help="Who evaluated the model; needed for every-eval-ever."
-)
-@click.option(
-    "--relationship",
-    type=click.Choice(["first_party", "third_party", "collaborative", "other"]),
-    default="third_party",
-    help="The relationship of the organization to the makers of the model.",
-)
-def export(results: tuple[Path, ...], output: Path, **arguments: Any) -> None:
-    """Write results for other tools.
+def export(results: tuple[Path, ...], output: Path, data: str | None) -> None:
+    """Write results as entries, which boards read.
 
-    The formats are CSV with all numbers, the entry that boards read, and the files that Every Eval
-    Ever takes. RESULT is an entry, or a file or folder that `probe --output` wrote for the splits
-    test and validation, or `mask --output`.
+    RESULT is a file or folder that `probe --output` wrote for the splits test and validation, or
+    `mask --output`.
     """
     quiet_libraries()
     from probing.publish.export import export as write
 
-    for path in write(results, output, **arguments):
+    for path in write(results, output, data=data):
         click.echo(path)

@@ -446,7 +446,7 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
 
 EARLIER = (
     "the file is JSON, as entries of an earlier format: make it again from its results with "
-    "`codesyntax export RESULT --format entry`"
+    "`codesyntax export RESULT`"
 )
 
 

@@ -277,8 +277,8 @@ class _Entries:
             raise EntryError(f"{source} cannot be read: {error}") from error
         if not paths and not opened.refused:
             raise EntryError(
-                f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export --format "
-                "entry` writes, or a results repository that `codesyntax submit --board` contributes to"
+                f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export` "
+                "writes, or a results repository that `codesyntax submit --board` contributes to"
             )
         self.files += len(paths)
         self.size += sum(min(size, LARGEST_ENTRY) for size in sizes)  # no more is read of one file
@@ -331,7 +331,7 @@ def _opened_source(source: str) -> Iterator[_Source]:
             yield _downloaded(source, folder)
     else:
         raise EntryError(
-            f"no folder {source}: expected a folder of entries, which `codesyntax export --format entry` writes, or a "
+            f"no folder {source}: expected a folder of entries, which `codesyntax export` writes, or a "
             "results repository on the Hub, user/results"
         )
 

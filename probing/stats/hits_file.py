@@ -198,7 +198,7 @@ class HitsFile:
 
 def _no_hits_file(reason: object) -> str:
     why = " ".join(str(reason).split())[:150]
-    return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export --format entry`"
+    return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export`"
 
 
 def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:

@@ -45,7 +45,7 @@ COMMANDS = (
     "stats --data {}data --split test --split validation --output {}statistics",
     "report {}results {}masked --output {}report",
     "report {}silenced --output {}report-silenced",
-    "export {}results --format entry --output {}entries",
+    "export {}results --output {}entries",
     "board {}entries --output {}board",
 )
 OUTPUTS = (

@@ -50,7 +50,7 @@ EARLIER = {
     "probe": f"probe {_READS} --split test --split validation --output results",
     "mask": f"{_MASKS} --limit 2",
     "report": "report results --output report",
-    "export": "export results --format entry --output entries",
+    "export": "export results --output entries",
     "board": "board entries --output board",
 }
 """What has been done in the world when it begins."""

@@ -140,7 +140,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     run(*probe, "sums --split validation --split test --output", tmp_path / "results")
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
-    (entry,) = export([tmp_path / "results"], tmp_path / "entries", format="entry", data=data)
+    (entry,) = export([tmp_path / "results"], tmp_path / "entries", data=data)
     assert submission.load(entry).settings.config == "sums"
     report = markdown(sections([found]))
     for relation in sums.relation_names:
