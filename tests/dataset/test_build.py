@@ -21,15 +21,13 @@ from pathlib import Path
 import datasets
 import pyarrow.parquet as pq
 import pytest
-import yaml
-from support.labels.codesearchnet import slice_of_codesearchnet
 from support.processes import ended, start
 
 from codesyntax_dataset import annotate, atomic, card, corpus, safe_files, shards, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
-from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
+from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.schema import LABELS
@@ -234,17 +232,6 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(codesearchn
     )
 
 
-def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(codesearchnet, output):
-    newer = "def f(x):\n    match x:\n        case 1:\n            return x.y"
-    source = codesearchnet([newer], [FIRST])
-    report = build(source, ["python"], output)
-    assert report.configs["python"].skips.counts == {"Python 3.9's grammar cannot read it": 1}
-    with pytest.raises(
-        ParseError, match="Python 3.9's grammar, which labels follow, cannot read this"
-    ):
-        annotate(newer, "python")
-
-
 def test_published_labels_are_built_as_they_are(tmp_path, output):
     entry = {
         "code": "def f(a):\n  a.b",
@@ -281,32 +268,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path, output):
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("language", "partition", "functions"),
-    [
-        ("python", "test", 654),
-        ("python", "validation", 204),
-        ("java", "test", 1265),
-        ("java", "validation", 300),
-    ],
-)
-def test_real_functions_are_all_there(real_functions, shared, language, partition, functions):
-    name = "valid" if partition == "validation" else "test"
-    code = [*slice_of_codesearchnet(shared, language, name).values()]
-    assert len(code) == functions
-    file = real_functions.output / language / f"{partition}.parquet"
-    table = pq.read_table(file, columns=["id", "code"])
-    assert table["code"].to_pylist() == code
-    start = 0 if partition == "test" else {"python": 654, "java": 1265}[language]
-    assert table["id"].to_pylist() == list(range(start, start + functions))
-
-
 # ------------------------------------------------------------------------------------------------------- the card
-
-
-def front_matter(output: Path) -> dict:
-    return yaml.safe_load(card_of(output).split("---\n")[1])
 
 
 @pytest.mark.slow
@@ -339,50 +301,6 @@ def test_the_card_tells_the_counts_of_the_parquet_files(dataset_folder):
             expected += [len(rows(dataset_folder, config, split)), counted[config, split].total()]
         assert cells[2:6] == [f"{count:,}" for count in expected]
     assert set(configs) == {"python", "java"}
-
-
-def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(output, source):
-    build(source, ["java", "python"], output)
-    metadata = front_matter(output)
-    assert {
-        config["config_name"]: config.get("default", False) for config in metadata["configs"]
-    } == {
-        "java": False,
-        "python": True,
-    }
-    for config, info in zip(["java", "python"], metadata["dataset_info"], strict=True):
-        assert info["config_name"] == config
-        assert {split["name"]: split["num_examples"] for split in info["splits"]} == {
-            "validation": 1,
-            "test": 2,
-        }
-    assert (metadata["license"], metadata["annotations_creators"]) == (
-        "other",
-        ["machine-generated"],
-    )
-
-
-@pytest.mark.slow
-def test_the_card_says_whose_procedure_the_labels_follow(output, source):
-    for configs, published, exact in (
-        (["python"], ["- The labels follow"], []),
-        (["java_exact"], [], ["- The labels"]),
-        (
-            ["python", "java_exact"],
-            ["- The labels of `python` follow"],
-            ["- The labels of `java_exact`"],
-        ),
-    ):
-        build(source, configs, output, overwrite=True)
-        card = card_of(output)
-        assert (
-            re.findall(r"^(- The labels.*) the published procedure", card, re.MULTILINE)
-            == published
-        )
-        assert (
-            re.findall(r"^(- The labels.*) follow the grammars of tree-sitter", card, re.MULTILINE)
-            == exact
-        )
 
 
 def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, source, out):
@@ -671,12 +589,6 @@ def test_a_dataset_is_replaced_with_and_without_an_exchange(
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_an_output_below_a_file_is_refused(tmp_path, source):
-    (tmp_path / "file").write_text("mine", encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"cannot write .*file/out: "):
-        build(source, ["python"], tmp_path / "file" / "out")
-
-
 def building_at_leisure(folder: Path, source: str) -> int:
     """The id of a process that builds `source` with two that annotate, of which one has begun a function that takes a minute."""
 
@@ -753,19 +665,6 @@ def test_an_unknown_config_is_refused_with_the_nearest(output, source):
         build(source, [], output)
 
 
-def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path, output):
-    source = write(tmp_path / "source", {"a.py": FIRST})
-    with pytest.raises(SourceError, match="no java functions"):
-        build(source, ["python", "java"], output)
-    assert listed(tmp_path) == ["source"]
-
-
-@pytest.mark.slow
-def test_building_is_silent_where_there_is_no_terminal(output, source, capfd):
-    build(source, ["python"], output, num_proc=2)
-    assert capfd.readouterr() == ("", "")
-
-
 # --------------------------------------------------------------------------------------------- the builder itself
 
 
@@ -775,14 +674,6 @@ def test_the_builder_never_serves_what_an_older_source_had(tmp_path):
         made = CodeSyntax(cache_dir=str(tmp_path / "cache"), config_name="python", source=source)
         made.download_and_prepare()
         assert made.as_dataset(split="test")["code"][:] == code
-
-
-@pytest.mark.slow
-def test_the_builder_streams(source):
-    streamed = CodeSyntax(config_name="python", source=source).as_streaming_dataset(
-        split="validation"
-    )
-    assert [row["code"] for row in streamed] == [THIRD]
 
 
 def test_the_builder_has_all_configs_and_python_by_default(source):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import random
 import re
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.edits import _CHANGES, edit
 from codesyntax_dataset.edits.changes import Change, changed, image
-from codesyntax_dataset.edits.function import Function, covered
+from codesyntax_dataset.edits.function import Function
 from codesyntax_dataset.errors import ArgumentError, EditError, SourceError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, unedited, variant_of
 from codesyntax_dataset.protocol import EDITS
@@ -162,13 +161,6 @@ def test_without_brackets_nothing_is_different(language):
     code, after = edit(CODE[language], language, "brackets")
     assert code.count("(") > CODE[language].count("(") + 5
     assert without_brackets(*after) == without_brackets(*annotate(CODE[language], language))
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_places_in_spans_are_those_of_each_span(seed):
-    rng = random.Random(seed)
-    spans = [tuple(sorted(rng.choices(range(20), k=2))) for _ in range(rng.randrange(7))]
-    assert covered(spans) == {place for start, end in spans for place in range(start, end)}
 
 
 @BOTH

@@ -9,13 +9,11 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from conftest import ROOT
 from support.labels.golden_pairs import GOLDEN, cases, spell_edges, spell_tokens
 from support.references.reference_parsers import compared, places
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError
-from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.go import TABLE as GO
 from codesyntax_dataset.languages.java.exact import TABLE as JAVA
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT
@@ -97,26 +95,6 @@ def test_the_example_of_a_construct_has_its_relations(language):
         assert expected
         missing[construct] = expected - {edge.relation for edge in edges}
     assert {construct: names for construct, names in missing.items() if names} == {}
-
-
-def test_the_guide_says_which_language_has_which_construct():
-    guide = (ROOT / "codesyntax_dataset/docs/languages.md").read_text("utf-8")
-    stated = {
-        construct: languages
-        for languages, constructs in re.findall(
-            r"^\| ([\w, ]+) \| (`\w+`(?:, `\w+`)*) \|$", guide, re.MULTILINE
-        )
-        for construct in re.findall(r"`(\w+)`", constructs)
-    }
-    languages_of: dict[str, list[str]] = {}
-    for language, table in TABLES.items():
-        for construct in {rule.construct for rule in table.rules}:
-            languages_of.setdefault(construct, []).append(LANGUAGES[language].title)
-    expected = {
-        construct: "all" if len(titles) == len(TABLES) else ", ".join(titles)
-        for construct, titles in languages_of.items()
-    }
-    assert stated == expected
 
 
 def test_every_construct_is_one_of_some_language():

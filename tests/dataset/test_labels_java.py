@@ -95,17 +95,6 @@ def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, rando
     assert places_of(code) == javalang_places(code)
 
 
-@pytest.mark.slow
-@settings(max_examples=75, deadline=None)
-@given(methods(), st.randoms())
-def test_line_breaks_are_the_only_other_tokens(words, random):
-    """As many as the code has between its first and its last token, also inside comments."""
-    code = lay_out(words, random)
-    tokens, lines = tokenize(code, "java"), tokenize(code, "java", "with_new_lines")
-    assert [token for token in lines if token.text != "\n"] == tokens
-    assert len(lines) - len(tokens) == code.count("\n", tokens[0].start, tokens[-1].end)
-
-
 LEVELS = [
     ["||"],
     ["&&"],

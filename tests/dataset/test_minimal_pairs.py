@@ -458,15 +458,3 @@ def test_a_header_that_its_neighbours_give_away_is_not_exchanged(language, code)
 def test_what_reads_functions_says_that_these_are_pairs(built):
     with pytest.raises(DatasetError, match="python_pairs are minimal pairs"):
         read_split(built[0], "python_pairs", "test", ["id", "code"])
-
-
-def test_the_guide_names_all_phenomena():
-    text = (Path(__file__).parents[2] / "codesyntax_dataset/docs/pairs.md").read_text(
-        encoding="utf-8"
-    )
-    rows = re.findall(
-        r"^\| [\w ]+ \| (`.*`) \|$", text.partition("## Certificates")[0], flags=re.MULTILINE
-    )
-    assert sorted(re.findall(r"`([\w-]+)`", " ".join(rows))) == sorted(
-        phenomenon.name for phenomenon in PHENOMENA
-    )

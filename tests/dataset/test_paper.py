@@ -74,17 +74,3 @@ def test_edges_of_table_8_sum_to_the_published_totals(language, edges):
     counts = paper.edges(language)
     assert sum(counts.values()) == edges
     assert set(counts) == set(LANGUAGES[language].relation_names)
-
-
-def test_nothing_where_the_paper_has_nothing():
-    assert paper.scores("python", "last") == paper.scores("java_skip_semicolon", "first") == {}
-    assert (
-        paper.relation_scores("python_with_new_lines", "first")
-        == paper.edges("java_with_new_lines")
-        == {}
-    )
-    assert paper.functions("java_skip_semicolon") is None
-
-
-def test_source_is_named():
-    assert "Shen et al. 2022" in paper.source() and "2210.14473" in paper.source()

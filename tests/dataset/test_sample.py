@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections import Counter
 from functools import cache
 
@@ -72,39 +70,6 @@ def test_every_relation_occurs_in_both_partitions(language):
 def test_no_function_occurs_twice(language):
     bodies = Counter(" ".join(function.code.split()) for function in functions(language))
     assert [body for body, n in bodies.items() if n > 1] == []
-
-
-@pytest.mark.parametrize(
-    "file", sorted(SAMPLE.rglob("*.py")), ids=lambda file: file.relative_to(SAMPLE).as_posix()
-)
-def test_python_files_follow_the_grammar_of_python_3_9(file):
-    ast.parse(file.read_text("utf-8"), feature_version=(3, 9))
-
-
-def test_readme_gives_the_right_numbers():
-    readme = (SAMPLE / "README.md").read_text("utf-8")
-    stated = {
-        language: {"test": int(test), "validation": int(validation)}
-        for language, test, validation in re.findall(
-            r"^\| (\w+) \| (\d+) \| (\d+) \|$", readme, re.MULTILINE
-        )
-    }
-    assert stated == {
-        LANGUAGES[language].title: sizes(language) for language in (*LEAST, "english", "german")
-    }
-
-
-@every_language
-def test_readme_names_the_projects(language):
-    readme = (SAMPLE / "README.md").read_text("utf-8")
-    [row] = re.findall(
-        rf"^\| {LANGUAGES[language].title} \|(.*`.*)\|(.*`.*)\|$", readme, re.MULTILINE
-    )
-    for split, cell in zip(("test", "validation"), row):
-        stated = re.findall(r"`(\w+)`", cell)
-        assert stated == sorted(
-            {function.repo for function in functions(language) if function.partition == split}
-        )
 
 
 @both_treebanks

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.hub.loopback_hub import LoopbackHub
-from support.labels.codesearchnet import read_rows
 
 from codesyntax_dataset import annotate, corpus, safe_files
 from codesyntax_dataset.errors import SourceError
@@ -325,37 +324,6 @@ def test_a_broken_published_file_is_refused_with_its_name(tmp_path, complaint):
     source = write(tmp_path, {"CodeSyntax_python.json": BROKEN_LABELS[complaint]})
     with pytest.raises(SourceError, match=f"(?s)CodeSyntax_python.json.*{complaint}"):
         read_all(source)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("config", published.files().values())
-def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(
-    shared, tmp_path, config
-):
-    language, variant = CONFIGS[config]
-    functions = {
-        function.url: function
-        for function in read_all(str(shared / "data/codesearchnet"), language)
-    }
-    entries = [
-        {
-            "code": functions[entry["url"]].code,
-            "id": number,
-            "tokens": entry["tokens"],
-            "relns": entry["relns"],
-        }
-        for number, entry in enumerate(
-            read_rows(shared / f"data/annotations/{config}/valid.jsonl.gz")
-        )
-    ]
-    skips = Skips()
-    found = list(
-        read(write(tmp_path, {f"CodeSyntax_{config}.json": labels(*entries)}), config, skips)
-    )
-    assert skips.counts == {}
-    assert len(found) == len(entries) >= 150
-    for function in found[::10]:
-        assert function.annotation.tokens == annotate(function.code, language, variant).tokens
 
 
 # ----------------------------------------------------------------------------------------- a folder of source files
@@ -795,14 +763,6 @@ def test_the_encoding_that_a_python_file_declares_is_honoured(tmp_path, declared
     assert function.url == f"a.py#L{1 + declared.count(10)}-L{2 + declared.count(10)}"
 
 
-def test_java_that_is_not_utf8_is_skipped_and_a_mark_is_not_part_of_it(tmp_path):
-    skips = Skips()
-    java = "class A { char f() { return 'é'; } }"
-    source = write(tmp_path, {"A.java": java.encode("utf-8-sig"), "B.java": java.encode("latin-1")})
-    assert [function.path for function in read(source, "java", skips)] == ["A.java"]
-    assert skips.names == {"file is not text in UTF-8 or the encoding that it declares": ["B.java"]}
-
-
 def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch):
     files = {
         "good.py": b"def g(): pass",
@@ -977,14 +937,6 @@ def test_without_a_network_the_hub_reader_says_so():
 # --------------------------------------------------------------------------------------- which reader, and the corpus
 
 
-@pytest.mark.parametrize("source", ["./no/such/folder", "/no/such/folder", "nowhere", "a/b/c", ""])
-def test_a_source_that_does_not_exist_is_refused_with_the_forms_there_are(source):
-    with pytest.raises(
-        SourceError, match="does not exist: expected 'sample', a folder of source files"
-    ):
-        read_all(source)
-
-
 def test_a_file_of_no_known_form_is_refused(tmp_path):
     write(tmp_path, {"functions.csv": b"a,b", "other.json": b"[]", "empty.zip": zipped({"a": b""})})
     for name in ("functions.csv", "other.json", "empty.zip"):
@@ -995,12 +947,6 @@ def test_a_file_of_no_known_form_is_refused(tmp_path):
 def test_a_folder_without_functions_of_the_language_is_refused(tmp_path):
     with pytest.raises(SourceError, match="has no java functions"):
         next(corpus.read(write(tmp_path, {"a.py": b"def f(): pass"}), "java", Skips()))
-
-
-def test_ids_count_through_test_and_then_validation(tmp_path):
-    functions = list(corpus.read(write(tmp_path, members()), "python", Skips()))
-    assert [function.id for function in functions] == [0, 1, 2, 3]
-    assert names(functions) == EXPECTED
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics as plain
 
 import datasets
 import pytest
@@ -11,7 +10,6 @@ from support.commands import run
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
-from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import DatasetError, LedgerError
 from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.statistics import statistics
@@ -95,63 +93,6 @@ def test_splits_count_together_and_selections_count_alone():
 def test_what_is_no_dataset_of_ours():
     with pytest.raises(DatasetError, match="token_start, relations"):
         statistics(datasets.Dataset.from_dict({"code": ["a"]}))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("config", ["python", "java"])
-def test_a_plain_loop_counts_the_same(dataset_folder, config):
-    """Row by row, with the standard library's mean and quartiles."""
-    rows = datasets.load_dataset(str(dataset_folder), config, split="test")
-    found = statistics(rows)
-    offsets, lengths = {}, {}
-    for row in rows:
-        for edge in row["relations"]:
-            offsets.setdefault(edge["relation"], []).append(edge["first"] - edge["head"])
-            lengths.setdefault(edge["relation"], []).append(edge["last"] - edge["first"] + 1)
-    assert set(found.relations) == set(offsets)
-    for name, values in offsets.items():
-        ours = found.relations[name]
-        assert ours.edges == len(values) == sum(ours.offsets.values())
-        assert ours.offsets == {value: values.count(value) for value in sorted(set(values))}
-        assert ours.offset.mean == pytest.approx(plain.mean(values))
-        assert ours.dependent.mean == pytest.approx(plain.mean(lengths[name]))
-        if len(values) > 1:
-            quartiles = plain.quantiles(values, n=4, method="inclusive")
-            assert (ours.offset.q1, ours.offset.median, ours.offset.q3) == pytest.approx(
-                tuple(quartiles)
-            )
-    tokens = [len(row["token_start"]) for row in rows]
-    assert found.tokens.mean == pytest.approx(plain.mean(tokens))
-    assert found.characters.max == max(len(row["code"]) for row in rows)
-
-
-@pytest.mark.long
-def test_most_frequent_offsets_are_the_best_offset_baselines(shared, real_functions):
-    """On the shared Python slice: the published procedure's best offset and its score, rule `first`, k = 1."""
-    reference = json.loads((shared / "data/baselines/python.json").read_text())
-    rows = datasets.load_dataset(str(real_functions.output), "python", split="test")
-    wanted = set(reference["urls"])
-    found = statistics(
-        rows.select([index for index, url in enumerate(rows["url"]) if url in wanted])
-    )
-    assert set(found.relations) == set(reference["first/offset"])
-    for name, entry in reference["first/offset"].items():
-        ours = found.relations[name]
-        assert ours.mode_share == pytest.approx(100 * entry["score"][0], abs=0.001), name
-        ties = [
-            offset for offset, edges in ours.offsets.items() if edges == max(ours.offsets.values())
-        ]
-        assert entry["picked"][0] in ties
-        assert ours.mode == min(ties)
-
-
-def test_what_the_card_says(dataset_folder):
-    card = (dataset_folder / "README.md").read_text()
-    assert left_out(card, "python") == "none"
-    assert left_out(card, "java_skip_semicolon") is None
-    assert left_out("", "python") is None
-    line = "### Left out, or kept without labels\n\n- `python`: does not parse: 3 (1, 2, 3); repository is excluded: 1 (u)\n"
-    assert left_out(line, "python") == "does not parse: 3 (1, 2, 3); repository is excluded: 1 (u)"
 
 
 def test_a_card_of_a_build_with_something_left_out(tmp_path):
