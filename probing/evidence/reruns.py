@@ -387,11 +387,10 @@ class RanksVerifier(Verifier[Probing]):
         by_protocol = self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
             by_protocol = means(self.ledger, None)
-        signed, gained = _more_hits(claimed, reproduced, by_protocol)
-        signed = {**signed, **_better_ranks(claimed, reproduced)}
+        gained = _more_hits(claimed, reproduced, by_protocol)
         share = float((again != claimed.ranks).mean())
         finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
-        return RowComparison(finding, True, signed, gained)
+        return RowComparison(finding, True, gained)
 
 
 def _relation_names(edges: EdgeTable) -> np.ndarray:
@@ -404,27 +403,9 @@ def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
     return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
-def _better_ranks(claimed: RankLedger, again: RankLedger) -> Points:
-    """For each head and rule, the ranks of a function that are claimed better, minus those claimed
-    worse: (F,)."""
-    starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
-    signed = {}
-    for number, rule in enumerate(RULES):
-        better = np.sign(again.ranks[number].astype(np.int16) - claimed.ranks[number])
-        of_functions = np.add.reduceat(better, starts, axis=0, dtype=np.int64)
-        for layer, head in np.ndindex(of_functions.shape[1:]):
-            name = f"head {layer}-{head} by the rule {rule}"
-            signed[name] = of_functions[:, layer, head]
-    return signed
-
-
-def _more_hits(
-    claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
-) -> tuple[Points, Points]:
-    """Claimed hits minus reproduced ones by function: of each relation and table cell of heads that
-    were chosen on another split, (f,); and what each mean gains by them in points, (F,)."""
+def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]) -> Points:
+    """What each mean gains by claimed hits instead of reproduced ones, in points: (F,)."""
     functions = np.unique(claimed.function)
-    signed = {}
     gained = {}
     for mean in by_protocol:
         both = mean.hits(claimed, "claimed").join(mean.hits(again, "again"))
@@ -432,12 +413,7 @@ def _more_hits(
         points[:, np.searchsorted(functions, both.clusters)] = mean.points(both, "claimed", "again")
         for cell, of_cell in zip(CELLS, points):
             gained[f"{mean.protocol}: {cell}"] = of_cell
-        if mean.protocol == PUBLISHED:
-            continue
-        for name, group in both.groups.items():
-            for cell, of_cell in zip(CELLS, group.gained("claimed", "again")):
-                signed[f"the score of {name} ({mean.protocol}: {cell})"] = of_cell
-    return signed, gained
+    return gained
 
 
 # ------------------------------------------------------------------------------------------------------ masked syntax
@@ -525,9 +501,6 @@ class CopiesVerifier(Verifier[Masking]):
     def row(self, row: np.ndarray) -> str:
         node_type = self.ledger.node_types[row["node_type"]]
         return f"copy {row['copy']} of {node_type} in function {row['function']}"
-
-    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        return {"in T1": rows["copy"] == 0, "in T0": rows["copy"] > 0}
 
 
 _EFFECT = "T1 - T0"
@@ -625,14 +598,6 @@ class HeadsVerifier(Verifier[Ablation]):
         return {
             "cost: mean over relations": whole - best,
             "cost beyond matched heads: mean over relations": matched - best,
-        }
-
-    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        silenced = rows["silenced"]
-        return {
-            "of the whole model": silenced == 0,
-            "without best heads": silenced == 1,
-            "without others": silenced > 1,
         }
 
 

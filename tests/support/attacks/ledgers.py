@@ -506,7 +506,6 @@ TOLERANCE, BIAS = "differ by more than rounding", "differences favour"
 HALF = "75.8 to 98.9 % in bfloat16"
 TEXTS += [
     Attack("bfloat16: 7.2 nats a text", 3, HALF, texts_likelier(7.2), TOLERANCE),
-    Attack("bfloat16: 0.02 nats a text", 3, HALF, texts_likelier(0.02), f"{TOLERANCE}|{BIAS}"),
     Attack(
         "bfloat16: half a nat in every other wrong pair",
         3,
@@ -536,11 +535,4 @@ SURPRISING = Attack(
     "0.51 to 11.35 bits in bfloat16",
     one_side("bits", -7, 6),
     TOLERANCE,
-)
-LIKELIER = Attack(
-    "log-probabilities, all on one side",
-    3,
-    "0.01 nats",
-    one_side("log_probability", -0.001, 3),
-    BIAS,
 )

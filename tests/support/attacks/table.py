@@ -21,16 +21,15 @@ _GGUF = "tests/models/test_gguf.py::"
 ACCEPTED_ONCE = [
     ledgers.TEXTS[0],
     ledgers.SURPRISING,
-    ledgers.TEXTS[3],
+    ledgers.TEXTS[2],
     ledgers.BITS,
-    ledgers.LIKELIER,
     Attack("weights of a pull request (board)", 3, "any score under the official name", None, _JOURNEY),
     Attack("a tokenizer that skips hard pairs", 3, "77.0 to 83.9 %, rank 1", None, _OTHERS),
     Attack("the pairs that were right alone", 3, "100.0 %, rank 1", None, _OTHERS),
     Attack("names of 200,000 characters, raw ESC", 3, "a terminal, files of megabytes", None, f"{_TEXTS}test_a_terminal_is_told_nothing"),
     entries.FILES_BY_NAME["rows without end of many functions"],
 ]
-"""The ten of the third round."""
+"""Those of the third round."""
 
 MADE_ELSEWHERE = [
     # second round
@@ -79,7 +78,6 @@ FORGED = [
     *ledgers.TEXTS,
     ledgers.BITS,
     ledgers.SURPRISING,
-    ledgers.LIKELIER,
 ]
 """Those that are made by a small function each, which the tests of their level go through."""
 
