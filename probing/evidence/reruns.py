@@ -13,10 +13,11 @@ any head (`choose_least`).
 
 *Masking.* Every copy of the drawn functions. Seeds and numbers of masked sub-tokens are equal; hits
 and similarities, too, unless rounding could decide a prediction (`Filled.unsure`), as on another
-machine: then they are those of a text that near-tied predictions give. Trees that could not be
-compared are the same ones. A model that finds sub-tokens equally likely, such as one whose
-vocabulary has each of them twice, cannot be checked: of real models, one copy in a hundred is
-unsure; a result with more than MOST_UNSURE of such positions is neither accepted nor rejected.
+machine: then as many hits may be others, and similarities any; what these gain is bounded, as of
+all rounding. Trees that could not be compared are the same ones. A model that finds sub-tokens
+equally likely, such as one whose vocabulary has each of them twice, cannot be checked: of real
+models, one copy in a hundred is unsure; a result with more than MOST_UNSURE of such positions is
+neither accepted nor rejected.
 
 *Log-probabilities of texts*, as of minimal pairs and surprisal. In float32 they differ in their
 last digits. In half precision by how much depends on the model, so it is measured: the drawn
@@ -27,11 +28,9 @@ most by which the two differ.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import product
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import datasets
@@ -90,7 +89,6 @@ from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
 from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.ablate import Ablation
 from probing.instruments.silencing.result import SilencingLedger, SilencingResult
-from probing.models.masked import InfillingModel
 from probing.runs.ledger_file import RowLedger
 from probing.stats.hits import Hits
 
@@ -421,8 +419,6 @@ def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mea
 MOST_UNSURE = 0.05
 """The largest share of predictions that rounding may decide."""
 
-_MOST_TEXTS = 64  # of near-tied predictions in one copy
-
 _EXACT = 1e-9  # two computations of one similarity
 
 
@@ -479,25 +475,6 @@ class CopiesVerifier(Verifier[Masking]):
         ties = f"{share} of their predictions are near ties, which rounding decides"
         return Rerun(rows, tolerance, f"{ties}, so they cannot be checked")
 
-    def impossible(
-        self,
-        functions: Sequence[MaskedFunction],
-        claimed: np.ndarray,
-        rerun: Rerun,
-        asked: np.ndarray,
-    ) -> np.ndarray:
-        """Rows whose hits and similarities no text of near-tied predictions gives."""
-        other = claimed[HITS[0]] != rerun.rows[HITS[0]]
-        for name in SIMILARITIES:
-            other |= ~np.isclose(claimed[name], rerun.rows[name], 0, _EXACT, True)
-        impossible = np.zeros(len(claimed), bool)
-        by_index = {function.index: function for function in functions}
-        for number in np.flatnonzero(other & asked):
-            row = claimed[number]
-            function = by_index[int(row["function"])]
-            impossible[number] = not _possible(self.experiment, function, row)
-        return impossible
-
     def row(self, row: np.ndarray) -> str:
         node_type = self.ledger.node_types[row["node_type"]]
         return f"copy {row['copy']} of {node_type} in function {row['function']}"
@@ -539,37 +516,6 @@ def _both(pairs: Hits, t1: str, effect: str) -> Points:
         for outcome, points in zip(pairs.measures, pairs.contributions(system)):
             added[f"{outcome}: {name}"] = points
     return added
-
-
-def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
-    """True if near-tied predictions in a copy give the hits and similarities of a row.
-
-    When a hole is filled, all that is written behind a near tie follows from it: any text may.
-    """
-    import torch
-
-    model = masking.model
-    restoration = masking.restoration
-    if isinstance(model, InfillingModel):
-        return True
-    (read,) = restoration.masker.read([function.code])
-    copies, *_ = masking.copies(read, function.index)
-    name = int(row["node_type"])
-    number = int(row["copy"])
-    (copy,) = (copy for copy in copies if (copy.node_type, copy.number) == (name, number))
-    true = function.ids[copy.positions]
-    columns = torch.as_tensor(copy.positions, dtype=torch.int64, device=model.device)
-    ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
-    if math.prod(map(len, ties)) > _MOST_TEXTS:
-        return False
-    claimed = [row[name] for name in SIMILARITIES]
-    for predicted in map(np.array, product(*ties)):
-        hits = (predicted == true).sum()
-        if hits == row[HITS[0]]:
-            similarities = restoration.similarity(read, copy.positions, predicted)
-            if np.allclose(claimed, similarities, 0, _EXACT, True):
-                return True
-    return False
 
 
 # ---------------------------------------------------------------------------------------- rows of log-probabilities

@@ -446,7 +446,6 @@ class Verifier(Generic[AnyExperiment]):
             differing |= distance > 0
         if rerun.undecided and not outside.any():
             return RowComparison(rerun.undecided, None)
-        outside |= self.impossible(functions, claimed, rerun, ~outside)
         if outside.any():
             example = self.row(claimed[outside.argmax()])
             many = f"{np.count_nonzero(outside)} of {count} rows differ by more than rounding"
@@ -458,13 +457,6 @@ class Verifier(Generic[AnyExperiment]):
         """Run functions again."""
         parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
         return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
-
-    def impossible(
-        self, functions: Sequence[Any], claimed: np.ndarray, rerun: Rerun, asked: np.ndarray
-    ) -> np.ndarray:
-        """Which of the rows `asked`, within their tolerances, nothing can give nevertheless: bool
-        (N,)."""
-        return np.zeros(len(claimed), bool)
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
