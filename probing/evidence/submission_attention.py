@@ -182,8 +182,7 @@ class AttentionSubmission(Submission):
             "relations": ", ".join(published.names),
             "functions of the split": str(self.functions + sum(self.skips.values())),
         }
-        functions = self.functions + self.chosen_on.functions
-        return Facts(str(signature), parts | shared, scored, (functions, functions))
+        return Facts(str(signature), parts | shared, scored)
 
     def means(self, tables: Tables) -> Tables:
         same = tables[PUBLISHED].where(groups=tables[HELD_OUT].names)

@@ -128,8 +128,7 @@ class MaskedSubmission(Submission):
         settings = self.settings.model_dump(mode="json", exclude=OF_MODEL)
         shared = {"parser": self.run.parser, "version": self.version, "types": hits.names}
         texts = {name: str(value) for name, value in (settings | shared).items()}
-        read = np.unique(np.concatenate([*impossible.read(hits).values()]))
-        return Facts(signature, texts, len(hits.clusters), (len(read), self.functions))
+        return Facts(signature, texts, len(hits.clusters))
 
     def means(self, tables: Tables) -> Tables:
         return {MASKING: in_points(tables[MASKING])}

@@ -48,10 +48,10 @@ from codesyntax_dataset.tasks import (
     task_id,
 )
 from probing.evidence.gather import EntryResults, results_for_entries, submission_of
-from probing.evidence.submission import Submission, Verified
+from probing.evidence.submission import Submission
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import MaskedSubmission
-from probing.evidence.verify import REVISION, Verification, verify
+from probing.evidence.verify import REVISION, verify
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.masking.hits import ARMS
 from probing.instruments.masking.result import MaskResult, MaskSettings
@@ -176,15 +176,10 @@ def submission(
             f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
             f"{DIRECTION}"
         )
-    for number, (run, folder) in enumerate(zip(complete, folders)):
+    for run, folder in zip(complete, folders):
         location = None if dry_run else _model_on_the_hub(run.settings, model)
-        functions = total = 0
         for split, result in run.read.items():
-            verification = _run_again(run.files[split], result, location, folder, device, dry_run)
-            functions += verification.functions
-            total += verification.total
-        verified = Verified.model_validate({"functions": functions, "of": total})
-        entries[number] = entries[number].claiming(verified)
+            _run_again(run.files[split], result, location, folder, device, dry_run)
     title = _pull_request_title(model, complete)
     api = None if dry_run else client()
     if board and source_url is None:
@@ -464,13 +459,13 @@ def _run_again(
     data: Path | str,
     device: str | None,
     dry_run: bool,
-) -> Verification:
+) -> None:
+    """Raise LedgerError unless a part of a result comes out the same."""
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
         raise LedgerError(f"{file}: {verification.verdict} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")
-    return verification
 
 
 # ---------------------------------------------------------------------------------------------------------- the files

@@ -120,7 +120,6 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     (name,) = (path for path in sent if "entries/" in path and "masking" in path)
     on_board = submission.load(sent[name])
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
-    assert on_board.verified.functions == on_board.verified.total > 0
     found = board.read([BOARD])
     assert ([table.instrument for table in found.tables], found.left_out) == (
         ["attention", "masking"],

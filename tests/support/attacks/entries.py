@@ -335,12 +335,6 @@ def an_unknown_relation(entry):
         renamed(entry, protocol, "If:if->test", "If:if->why")
 
 
-@number("but the entry has")
-def verified_more_than_there_is(entry):
-    total = entry["functions"] + entry["chosen_on"]["functions"]
-    entry["verified"] = {"functions": total + 1, "of": total}
-
-
 guarded = attacks(ENTRIES, 3, SCORE)
 
 
@@ -494,7 +488,7 @@ def setting(path: str, value: Any) -> Callable[[Entry], None]:
 
 MODEL, WHOLE = "settings.model", "expected a whole number"
 NAMED = "settings.model is"
-VERSION = "another version of codesyntax wrote, expected 5: make the entry again"
+VERSION = "another version of codesyntax wrote, expected 6: make the entry again"
 LONG, LARGE = "1" * 10**5, "at most 60,000 for 40 functions"
 
 # fmt: off
@@ -521,11 +515,9 @@ FIELDS: list[tuple[str, str, str, Any, str]] = [
     ("a dot behind the name", PLACE, MODEL, "user/base.", NAMED),
     ("HTML in a reason", HARM, "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
     ("an unknown format", HARM, "format", 99, "format is 99"),
-    ("an older format", HARM, "format", 4, VERSION),
+    ("an older format", HARM, "format", 5, VERSION),
     ("an unknown instrument", HARM, "instrument", "tarot", "is 'tarot', expected 'attention'"),
     ("an instrument without a name", HARM, "instrument", {}, "is a dict, expected 'attention'"),
-    ("verified nothing", SCORE, "verified", {"functions": 0, "of": 24}, "verified.functions is 0"),
-    ("verified of fewer", SCORE, "verified", {"functions": 1, "of": 1}, "but the entry has"),
     ("a large entry of few functions", HARM, "versions.torch", LONG, LARGE),
 ]
 # fmt: on
@@ -698,12 +690,6 @@ def a_lower_copy_in_other_case(entry):
 def a_lower_entry_for_the_same_model(entry):
     for protocol in PROTOCOLS:
         nothing_hit(entry, protocol, "model")
-
-
-@beside("")  # it is not believed, and nothing follows from it
-def it_says_that_it_is_verified(entry):
-    total = entry["functions"] + entry["chosen_on"]["functions"]
-    entry["verified"] = {"functions": total, "of": total}
 
 
 @beside("with other settings")
