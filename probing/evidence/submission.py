@@ -264,11 +264,6 @@ class Submission(Record):
         """Split -> the digest of the ledger on it."""
 
     @property
-    @abstractmethod
-    def on_read(self) -> Mapping[str, float]:
-        """If any function counts as missed, name -> a score without these."""
-
-    @property
     def tables(self) -> Tables:
         """The hits, read again."""
         return {

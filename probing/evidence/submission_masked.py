@@ -137,16 +137,6 @@ class MaskedSubmission(Submission):
     def cell(mean: str, measure: Any) -> str:
         return str(measure)
 
-    @property
-    def on_read(self) -> Mapping[str, float]:
-        """If any function is missed, outcome -> the mean without these."""
-        hits = self.tables[MASKING]
-        read = {name: places for name, places in impossible.read(hits).items() if len(places)}
-        if not read or sum(map(len, read.values())) == hits.n.sum():
-            return {}
-        values = in_points(hits).cells(read).mean(T1).value
-        return dict(zip(OUTCOMES, values.tolist()))
-
     def by_type(self, tables: Tables) -> dict[str, dict[str, ArmScores]]:
         """Node type, in the order of the settings -> outcome -> its scores, in percent and nats.
 

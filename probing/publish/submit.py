@@ -400,7 +400,6 @@ def _headlines(entries: list[Submission]) -> dict[str, Headline]:
 def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
     """The top-1 UAS of held-out heads; and beyond offsets, with what the best rival finds there."""
     headlines = {}
-    on_read = entry.on_read
     scores = entry.scores(entry.SYSTEM)
     rivals = entry.scores(entry.RIVAL)
     for mean in TASK_PROTOCOLS:
@@ -413,19 +412,12 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
                 f"there is no number for {task}: no relation that counts has edges to choose a head on"
             )
         value = round(score.value, 2)
-        notes = entry.signature + _on_read(entry, on_read.get(mean))
+        notes = entry.signature
         if mean == BEYOND_OFFSET:
             notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
         name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
         headlines[task] = Headline(value, entry, notes, name, ("feature-extraction", "top-k-uas"))
     return headlines
-
-
-def _on_read(entry: Submission, value: float | None) -> str:
-    """A note on functions that count as missed."""
-    if value is None:
-        return ""
-    return f"; {round(value, 2)} on the {entry.functions:,} functions that it could read, the others count as missed"
 
 
 def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
@@ -435,7 +427,6 @@ def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
     effect = entry.scores(*ARMS)[RESTORED]
     notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect.value:.2f}"
     notes += "" if math.isnan(effect.low) else f" ({effect.low:.2f} to {effect.high:.2f})"
-    notes += _on_read(entry, entry.on_read.get(RESTORED))
     name = f"{task}: {RESTORED} of masked nodes (T1), mean over node types"
     return {task: Headline(t1, entry, notes, name, ("fill-mask", RESTORED))}
 

@@ -246,7 +246,6 @@ def _status(row: BoardRow) -> list[str]:
 def _origin(table: BoardTable, row: BoardRow, spec: str, **words: str) -> Table:
     """A row's settings, digests and file."""
     entry = row.entry
-    on_read = [f"{name} {score:.1f}" for name, score in entry.on_read.items()]
     versions = [f"{name} {version}" for name, version in sorted(entry.versions.items())]
     facts = specs.facts(
         spec,
@@ -254,7 +253,6 @@ def _origin(table: BoardTable, row: BoardRow, spec: str, **words: str) -> Table:
         row=row,
         skips=_listed(entry.skips),
         status=" ".join(_status(row)),
-        on_read=", ".join(on_read) or "it read all",
         software=", ".join(versions),
         **words,
     )
