@@ -530,34 +530,6 @@ ENTRIES += [
 # ------------------------------------------------------------------------------------------------- the file, its columns
 
 
-def column(
-    change: Callable[[pa.Array, pa.Field], tuple[pa.Array, pa.Field]],
-) -> Callable[[Entry], bytes]:
-    """The file with another third column."""
-
-    def forge(entry: Entry) -> bytes:
-        table, about = arrow_table(entry)
-        array, field = change(table.column(2).combine_chunks(), table.schema.field(2))
-        return in_parquet(table.set_column(2, field, array), json.dumps(about))
-
-    return forge
-
-
-def of_type(kind: pa.DataType) -> Callable[[Entry], bytes]:
-    return column(lambda array, field: (array.cast(kind), field.with_type(kind)))
-
-
-def listed(array: pa.Array, field: pa.Field) -> tuple[pa.Array, pa.Field]:
-    kind = pa.list_(pa.field("element", pa.int32(), nullable=False))
-    return pa.array([[value] for value in array.to_pylist()], kind), field.with_type(kind)
-
-
-def nested(array: pa.Array, field: pa.Field) -> tuple[pa.Array, pa.Field]:
-    """Within another column; the last name is the right one."""
-    kind = pa.struct([pa.field("cluster", pa.int32(), nullable=False)])
-    return pa.StructArray.from_arrays([array], fields=list(kind)), field.with_type(kind)
-
-
 def without_bound(entry: Entry) -> bytes:
     """Columns of a codec that may unpack to anything."""
     return in_parquet(arrow_table(entry)[0], metadata(entry), compression="zstd")
@@ -566,19 +538,6 @@ def without_bound(entry: Entry) -> bytes:
 def in_groups(entry: Entry) -> bytes:
     table, about = arrow_table(entry)
     return in_parquet(table, json.dumps(about), max_rows=len(table) // 2 + 1)
-
-
-def categories(entry: Entry) -> bytes:
-    """Numbers in the file, and something else in the schema that Arrow keeps beside them."""
-    table, about = arrow_table(entry)
-    encoded = table.column(2).combine_chunks().dictionary_encode()
-    changed = table.set_column(2, pa.field("cluster", encoded.type, nullable=False), encoded)
-    return in_parquet(changed, json.dumps(about), store_schema=True)
-
-
-def one_more(entry: Entry) -> bytes:
-    table, about = arrow_table(entry)
-    return in_parquet(table.append_column("p", table.column(2)), json.dumps(about))
 
 
 def many_rows(rows: int, functions: int) -> Callable[[Entry], bytes]:
@@ -621,26 +580,17 @@ def utf_16(entry: Entry) -> bytes:
 
 
 DAMAGED = "no hits file, or a damaged one"
-KIND = "a column .* of another kind"
 
 SEVERAL, NO_NAMES = (
-    "other metadata, or several row groups",
+    "other columns, or several row groups",
     "names of tables or groups that are none",
 )
 NESTED = "[" * 25_000 + "]" * 25_000
 
 # fmt: off
 FILES = {
-    "a column of texts": (of_type(pa.string()), KIND),
-    "a column of dates": (of_type(pa.date32()), KIND),  # the same 32 bits
-    "a column of long numbers": (of_type(pa.int64()), KIND),
-    "a column that may be empty": (column(lambda array, of: (array, of.with_nullable(True))), KIND),
-    "a column of lists": (column(listed), "other columns"),
-    "a column within another": (column(nested), "other columns|of another kind"),
-    "a column of categories": (categories, SEVERAL),
-    "a column too many": (one_more, "other columns"),
     "rows in several groups": (in_groups, SEVERAL),
-    "columns that unpack without end": (without_bound, KIND),
+    "columns that unpack without end": (without_bound, "another codec"),
     "rows without end": (many_rows(10**5, 40), "100,000 rows in .* bytes"),
     "rows without end of many functions": (many_rows(10**6, 10**5), "1,000,000 rows in .* bytes"),
     "names without end": (names(lambda groups: ["x" * 10**4, *groups[1:]]), NO_NAMES),
