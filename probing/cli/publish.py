@@ -217,11 +217,6 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
 )
 @click.option("--source-url", metavar="URL", help="The address of a page about these results.")
 @click.option(
-    "--model-index",
-    is_flag=True,
-    help="Also add the results to the model's card, in the older format.",
-)
-@click.option(
     "--board",
     metavar="USER/REPO",
     help="The dataset repository that collects the entries of a board.",

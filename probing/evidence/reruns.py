@@ -13,10 +13,11 @@ any head (`choose_least`).
 
 *Masking.* Every copy of the drawn functions. Seeds and numbers of masked sub-tokens are equal; hits
 and similarities, too, unless rounding could decide a prediction (`Filled.unsure`), as on another
-machine: then they are those of a text that near-tied predictions give. Trees that could not be
-compared are the same ones. A model that finds sub-tokens equally likely, such as one whose
-vocabulary has each of them twice, cannot be checked: of real models, one copy in a hundred is
-unsure; a result with more than MOST_UNSURE of such positions is neither accepted nor rejected.
+machine: then as many hits may be others, and similarities any; what these gain is bounded, as of
+all rounding. Trees that could not be compared are the same ones. A model that finds sub-tokens
+equally likely, such as one whose vocabulary has each of them twice, cannot be checked: of real
+models, one copy in a hundred is unsure; a result with more than MOST_UNSURE of such positions is
+neither accepted nor rejected.
 
 *Log-probabilities of texts*, as of minimal pairs and surprisal. In float32 they differ in their
 last digits. In half precision by how much depends on the model, so it is measured: the drawn
@@ -27,11 +28,9 @@ most by which the two differ.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import product
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import datasets
@@ -90,7 +89,6 @@ from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
 from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.ablate import Ablation
 from probing.instruments.silencing.result import SilencingLedger, SilencingResult
-from probing.models.masked import InfillingModel
 from probing.runs.ledger_file import RowLedger
 from probing.stats.hits import Hits
 
@@ -387,11 +385,10 @@ class RanksVerifier(Verifier[Probing]):
         by_protocol = self._published
         if self._chosen_on:  # of the scores on this split, whatever is chosen on it
             by_protocol = means(self.ledger, None)
-        signed, gained = _more_hits(claimed, reproduced, by_protocol)
-        signed = {**signed, **_better_ranks(claimed, reproduced)}
+        gained = _more_hits(claimed, reproduced, by_protocol)
         share = float((again != claimed.ranks).mean())
         finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
-        return RowComparison(finding, True, signed, gained)
+        return RowComparison(finding, True, gained)
 
 
 def _relation_names(edges: EdgeTable) -> np.ndarray:
@@ -404,27 +401,9 @@ def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
     return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
-def _better_ranks(claimed: RankLedger, again: RankLedger) -> Points:
-    """For each head and rule, the ranks of a function that are claimed better, minus those claimed
-    worse: (F,)."""
-    starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
-    signed = {}
-    for number, rule in enumerate(RULES):
-        better = np.sign(again.ranks[number].astype(np.int16) - claimed.ranks[number])
-        of_functions = np.add.reduceat(better, starts, axis=0, dtype=np.int64)
-        for layer, head in np.ndindex(of_functions.shape[1:]):
-            name = f"head {layer}-{head} by the rule {rule}"
-            signed[name] = of_functions[:, layer, head]
-    return signed
-
-
-def _more_hits(
-    claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]
-) -> tuple[Points, Points]:
-    """Claimed hits minus reproduced ones by function: of each relation and table cell of heads that
-    were chosen on another split, (f,); and what each mean gains by them in points, (F,)."""
+def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]) -> Points:
+    """What each mean gains by claimed hits instead of reproduced ones, in points: (F,)."""
     functions = np.unique(claimed.function)
-    signed = {}
     gained = {}
     for mean in by_protocol:
         both = mean.hits(claimed, "claimed").join(mean.hits(again, "again"))
@@ -432,20 +411,13 @@ def _more_hits(
         points[:, np.searchsorted(functions, both.clusters)] = mean.points(both, "claimed", "again")
         for cell, of_cell in zip(CELLS, points):
             gained[f"{mean.protocol}: {cell}"] = of_cell
-        if mean.protocol == PUBLISHED:
-            continue
-        for name, group in both.groups.items():
-            for cell, of_cell in zip(CELLS, group.gained("claimed", "again")):
-                signed[f"the score of {name} ({mean.protocol}: {cell})"] = of_cell
-    return signed, gained
+    return gained
 
 
 # ------------------------------------------------------------------------------------------------------ masked syntax
 
 MOST_UNSURE = 0.05
 """The largest share of predictions that rounding may decide."""
-
-_MOST_TEXTS = 64  # of near-tied predictions in one copy
 
 _EXACT = 1e-9  # two computations of one similarity
 
@@ -503,31 +475,9 @@ class CopiesVerifier(Verifier[Masking]):
         ties = f"{share} of their predictions are near ties, which rounding decides"
         return Rerun(rows, tolerance, f"{ties}, so they cannot be checked")
 
-    def impossible(
-        self,
-        functions: Sequence[MaskedFunction],
-        claimed: np.ndarray,
-        rerun: Rerun,
-        asked: np.ndarray,
-    ) -> np.ndarray:
-        """Rows whose hits and similarities no text of near-tied predictions gives."""
-        other = claimed[HITS[0]] != rerun.rows[HITS[0]]
-        for name in SIMILARITIES:
-            other |= ~np.isclose(claimed[name], rerun.rows[name], 0, _EXACT, True)
-        impossible = np.zeros(len(claimed), bool)
-        by_index = {function.index: function for function in functions}
-        for number in np.flatnonzero(other & asked):
-            row = claimed[number]
-            function = by_index[int(row["function"])]
-            impossible[number] = not _possible(self.experiment, function, row)
-        return impossible
-
     def row(self, row: np.ndarray) -> str:
         node_type = self.ledger.node_types[row["node_type"]]
         return f"copy {row['copy']} of {node_type} in function {row['function']}"
-
-    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        return {"in T1": rows["copy"] == 0, "in T0": rows["copy"] > 0}
 
 
 _EFFECT = "T1 - T0"
@@ -568,37 +518,6 @@ def _both(pairs: Hits, t1: str, effect: str) -> Points:
     return added
 
 
-def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
-    """True if near-tied predictions in a copy give the hits and similarities of a row.
-
-    When a hole is filled, all that is written behind a near tie follows from it: any text may.
-    """
-    import torch
-
-    model = masking.model
-    restoration = masking.restoration
-    if isinstance(model, InfillingModel):
-        return True
-    (read,) = restoration.masker.read([function.code])
-    copies, *_ = masking.copies(read, function.index)
-    name = int(row["node_type"])
-    number = int(row["copy"])
-    (copy,) = (copy for copy in copies if (copy.node_type, copy.number) == (name, number))
-    true = function.ids[copy.positions]
-    columns = torch.as_tensor(copy.positions, dtype=torch.int64, device=model.device)
-    ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
-    if math.prod(map(len, ties)) > _MOST_TEXTS:
-        return False
-    claimed = [row[name] for name in SIMILARITIES]
-    for predicted in map(np.array, product(*ties)):
-        hits = (predicted == true).sum()
-        if hits == row[HITS[0]]:
-            similarities = restoration.similarity(read, copy.positions, predicted)
-            if np.allclose(claimed, similarities, 0, _EXACT, True):
-                return True
-    return False
-
-
 # ---------------------------------------------------------------------------------------- rows of log-probabilities
 
 
@@ -625,14 +544,6 @@ class HeadsVerifier(Verifier[Ablation]):
         return {
             "cost: mean over relations": whole - best,
             "cost beyond matched heads: mean over relations": matched - best,
-        }
-
-    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        silenced = rows["silenced"]
-        return {
-            "of the whole model": silenced == 0,
-            "without best heads": silenced == 1,
-            "without others": silenced > 1,
         }
 
 

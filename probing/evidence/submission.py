@@ -49,7 +49,7 @@ from probing.stats.intervals import Estimate
 
 logger = logging.getLogger(__name__)
 
-ENTRY_FORMAT = 5
+ENTRY_FORMAT = 6
 """Changes whenever the fields of submissions, or their meanings, change."""
 
 LARGEST_ENTRY = 8 * 2**20
@@ -149,26 +149,16 @@ class SubmittedRun(Circumstances):
     device: Device
 
 
-class Verified(Record):
-    """The number of `functions`, of so many in `total`, that `codesyntax submit` ran again before
-    it sent the submission, as this claims."""
-
-    functions: Whole
-    total: Annotated[Whole, Field(alias="of")]
-
-
 class Facts(NamedTuple):
     """What follows from the tables of a submission, and is asked for often.
 
     `signature`: that of its result; `shared`: the values that all submissions of a table of a board
-    share, by name; `scored`: the functions in the numbers; `verifiable`: the least and the most
-    functions that there may have been to run again.
+    share, by name; `scored`: the functions in the numbers.
     """
 
     signature: str
     shared: dict[str, str]
     scored: int
-    verifiable: tuple[int, int]
 
 
 class Submission(Record):
@@ -187,14 +177,13 @@ class Submission(Record):
     BASELINES: ClassVar[tuple[str, ...]] = ()
     LAYOUT: ClassVar[Layout]
 
-    format: Literal[5]
+    format: Literal[6]
     instrument: str
     settings: Any
     run: Circumstances
     functions: Annotated[int, Field(ge=1, le=10**5)]
     skips: dict[Plain, Whole]
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]
-    verified: Verified | None = None
 
     _file: HitsFile = PrivateAttr()
     _facts: Facts = PrivateAttr()
@@ -247,15 +236,6 @@ class Submission(Record):
         self._digests = {system: self.digest_of_system(tables, system) for system in rivals}
         shared = json.dumps(self._facts.shared)
         self._digests[""] = digest_of((hits.named({}) for hits in tables.values()), shared)
-        if self.verified:
-            again = self.verified.functions
-            total = self.verified.total
-            least, most = self._facts.verifiable
-            known = str(most) if least == most else f"{least} to {most}"
-            if not (again <= total and least <= total <= most):
-                raise EntryError(
-                    f"verified is {again} of {total} functions, but the entry has {known}"
-                )
         return self
 
     @abstractmethod
@@ -282,11 +262,6 @@ class Submission(Record):
     @abstractmethod
     def digests(self) -> dict[str, str]:
         """Split -> the digest of the ledger on it."""
-
-    @property
-    @abstractmethod
-    def on_read(self) -> Mapping[str, float]:
-        """If any function counts as missed, name -> a score without these."""
 
     @property
     def tables(self) -> Tables:
@@ -359,25 +334,16 @@ class Submission(Record):
             name: hits.named(names).join(others[name].named(known)) for name, hits in tables.items()
         }
 
-    def said(self) -> dict[str, Any]:
-        """The fields of the record, as JSON."""
-        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
-
     def difference(self, other: Submission) -> str | None:
-        """The table or field, other than `verified`, in which they differ first."""
+        """The table or field in which they differ first."""
         mine = self._parts()
         theirs = other._parts()
         return next((name for name in mine | theirs if mine.get(name) != theirs.get(name)), None)
 
     def _parts(self) -> dict[str, Any]:
-        """The digest of each table, and the value of each field but `verified`."""
+        """The digest of each table, and the value of each field."""
         digests = {name: digest_of([hits]) for name, hits in self.tables.items()}
-        return digests | self.model_dump(mode="json", exclude={"verified"})
-
-    def claiming(self, verified: Verified) -> Self:
-        """The same, of which so much was run again."""
-        about = {**self.said(), "verified": verified.model_dump(by_alias=True)}
-        return self.read(HitsFile.open(save(self.tables, self.LAYOUT, about)))
+        return digests | self.model_dump(mode="json")
 
     @property
     def file_name(self) -> str:

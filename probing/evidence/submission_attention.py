@@ -182,8 +182,7 @@ class AttentionSubmission(Submission):
             "relations": ", ".join(published.names),
             "functions of the split": str(self.functions + sum(self.skips.values())),
         }
-        functions = self.functions + self.chosen_on.functions
-        return Facts(str(signature), parts | shared, scored, (functions, functions))
+        return Facts(str(signature), parts | shared, scored)
 
     def means(self, tables: Tables) -> Tables:
         same = tables[PUBLISHED].where(groups=tables[HELD_OUT].names)
@@ -207,19 +206,6 @@ class AttentionSubmission(Submission):
     def digest_of_system(self, tables: Tables, system: str) -> str:
         heads = [of_table.heads for of_table in self.chosen.values()] if system == MODEL else ""
         return digest_of((hits.named({system: system}) for hits in tables.values()), f"{heads}")
-
-    @property
-    def on_read(self) -> Mapping[str, float]:
-        """If functions are missed, protocol -> the headline without these, in percent."""
-        if not self.unread:
-            return {}
-        scores = {}
-        for name, hits in self.tables.items():
-            read = hits.where(clusters=np.setdiff1d(hits.clusters, self.unread))
-            counted = [name not in NOT_IN_MEAN for name in read.names]
-            of_relations = read.scores(MODEL)[0][counted] if any(counted) else np.zeros(1)
-            scores[name] = float(np.mean(of_relations))
-        return scores
 
     def head(self, table: str, relation: int, measure: int) -> str:
         """The chosen head, layer-head."""

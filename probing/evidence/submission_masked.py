@@ -128,8 +128,7 @@ class MaskedSubmission(Submission):
         settings = self.settings.model_dump(mode="json", exclude=OF_MODEL)
         shared = {"parser": self.run.parser, "version": self.version, "types": hits.names}
         texts = {name: str(value) for name, value in (settings | shared).items()}
-        read = np.unique(np.concatenate([*impossible.read(hits).values()]))
-        return Facts(signature, texts, len(hits.clusters), (len(read), self.functions))
+        return Facts(signature, texts, len(hits.clusters))
 
     def means(self, tables: Tables) -> Tables:
         return {MASKING: in_points(tables[MASKING])}
@@ -137,16 +136,6 @@ class MaskedSubmission(Submission):
     @staticmethod
     def cell(mean: str, measure: Any) -> str:
         return str(measure)
-
-    @property
-    def on_read(self) -> Mapping[str, float]:
-        """If any function is missed, outcome -> the mean without these."""
-        hits = self.tables[MASKING]
-        read = {name: places for name, places in impossible.read(hits).items() if len(places)}
-        if not read or sum(map(len, read.values())) == hits.n.sum():
-            return {}
-        values = in_points(hits).cells(read).mean(T1).value
-        return dict(zip(OUTCOMES, values.tolist()))
 
     def by_type(self, tables: Tables) -> dict[str, dict[str, ArmScores]]:
         """Node type, in the order of the settings -> outcome -> its scores, in percent and nats.

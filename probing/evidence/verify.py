@@ -7,13 +7,10 @@ probability 1 - exp(-rate * m), independently of all others. Forged functions ar
 missed with the probability exp(-rate * sum of m): with 5 % or more only if they gain log(20) / rate
 points or less. The default rate makes these ENOUGH points for every number.
 
-*What is compared.* Three things, of every instrument in the same way; `probing.evidence.reruns` has
+*What is compared.* Two things, of every instrument in the same way; `probing.evidence.reruns` has
 what is an instrument's own: how its rows are run again, its tolerances, and its published numbers.
 
 - Each row is the same, but for what rounding explains. A single one that is not rejects the result.
-- Rounding takes no side. Neither the differences in a column nor those in a published number favour
-  the claim by more than random signs give: a test of the size BIAS, over all numbers together
-  (`biased`).
 - What the differences gain a published number is at most ROUNDING points, and DEVIATIONS standard
   deviations of those against it (`gained_by_rounding`). So much is added to the bound that is
   printed.
@@ -62,19 +59,12 @@ MISSED."""
 MISSED = 0.05
 """A bound is the largest gain that is accepted with at least this probability."""
 
-BIAS = 0.001
-"""The size of the test of bias: the largest probability with which honest differences are rejected
-by it."""
-
 ROUNDING = 0.1
 """Points by which differences that rounding explains may favour a number, beside honest
 differences."""
 
 DEVIATIONS = 3.0
 """Standard deviations by which honest differences may favour a number."""
-
-NEGLIGIBLE = 0.05
-"""The share of a tolerance within which differences are none for the test of bias."""
 
 DECIMALS_APART = 0.0015
 """The most by which two roundings of one log-probability to three decimals differ, and an error of
@@ -215,37 +205,13 @@ class RowComparison(NamedTuple):
     """Some functions as they were claimed, beside what they are again.
 
     `report`: how they differ; `passed`: whether each row differs by rounding alone, None if that
-    cannot be said; `signed`: name -> differences in favour of the claim by function (f,), of which
-    rounding explains no sum far from 0; `gained`: published number -> points (f,) that it gains by
-    the differences in each function.
+    cannot be said; `gained`: published number -> points (f,) that it gains by the differences in
+    each function.
     """
 
     report: str
     passed: bool | None = True
-    signed: Mapping[str, np.ndarray] = {}
     gained: Mapping[str, np.ndarray] = {}
-
-
-def biased(signed: Points) -> tuple[str, float] | None:
-    """The number that differences (f,) favour most, with their sum in standard deviations, if that
-    is more than rounding explains; otherwise None.
-
-    If each difference is as likely to be for as against, their sum exceeds z standard deviations
-    with a probability of at most exp(-z ** 2 / 2) (Hoeffding 1963). The limit is the z of which
-    that is BIAS, over the number of tests.
-    """
-    if not signed:
-        return None
-    deviations = {}
-    for name, differences in signed.items():
-        squares = differences.astype(float) ** 2
-        spread = math.sqrt(squares.sum())
-        deviations[name] = float(differences.sum()) / (spread or 1.0)
-    worst = max(deviations, key=lambda name: deviations[name])
-    limit = math.sqrt(2 * math.log(len(signed) / BIAS))
-    if deviations[worst] > limit:
-        return (worst, deviations[worst])
-    return None
 
 
 def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
@@ -454,11 +420,6 @@ class Verifier(Generic[AnyExperiment]):
         text = f"{len(functions)} functions run again, "
         if not compared.passed:
             return Criterion(self.RERUN, compared.passed, text + compared.report), drawn
-        bias = biased(compared.signed)
-        if bias:
-            name, deviations = bias
-            favoured = f"differences favour {name} by {deviations:.1f} standard deviations"
-            return Criterion(self.RERUN, False, text + favoured), drawn
         bounds = dict(drawn.bounds)
         for name, points in compared.gained.items():
             favour, accepted = gained_by_rounding(points, drawn.chance)
@@ -485,56 +446,22 @@ class Verifier(Generic[AnyExperiment]):
             differing |= distance > 0
         if rerun.undecided and not outside.any():
             return RowComparison(rerun.undecided, None)
-        outside |= self.impossible(functions, claimed, rerun, ~outside)
         if outside.any():
             example = self.row(claimed[outside.argmax()])
             many = f"{np.count_nonzero(outside)} of {count} rows differ by more than rounding"
             return RowComparison(f"{many}, as {example}", False)
         finding = f"{np.count_nonzero(differing)} of {count} rows differ, all of them by rounding"
-        signed = self.signed(claimed, rerun)
-        gained = self.gained(functions, rerun.rows)
-        return RowComparison(finding, True, signed, gained)
+        return RowComparison(finding, True, self.gained(functions, rerun.rows))
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
         """Run functions again."""
         parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
         return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
 
-    def impossible(
-        self, functions: Sequence[Any], claimed: np.ndarray, rerun: Rerun, asked: np.ndarray
-    ) -> np.ndarray:
-        """Which of the rows `asked`, within their tolerances, nothing can give nevertheless: bool
-        (N,)."""
-        return np.zeros(len(claimed), bool)
-
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
         name = self.ledger.names[row[self.ledger.GROUP_COLUMN]]
         return f"one of {name} in function {row['function']}"
-
-    def arms(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Parts of rows whose differences are summed alone: name -> which rows, bool (N,)."""
-        return {"": np.ones(len(rows), bool)}
-
-    def signed(self, claimed: np.ndarray, rerun: Rerun) -> Points:
-        """The differences in each column by function, either sign of which may favour the claim.
-
-        Those within the share NEGLIGIBLE of a tolerance are none: another machine may round all
-        numbers to one side.
-        """
-        starts = np.flatnonzero(np.diff(rerun.rows["function"], prepend=-1))
-        arms = self.arms(rerun.rows)
-        signed = {}
-        for name, tolerance in rerun.tolerance.items():
-            differences = np.nan_to_num(claimed[name].astype(float) - rerun.rows[name])
-            negligible = NEGLIGIBLE * np.asarray(tolerance)
-            differences[np.abs(differences) <= negligible] = 0
-            for arm, rows in arms.items():
-                of_arm = np.where(rows, differences, 0.0)
-                sums = np.add.reduceat(of_arm, starts)
-                signed[f"higher {name} {arm}".strip()] = sums
-                signed[f"lower {name} {arm}".strip()] = -sums
-        return signed
 
     def gained(self, functions: Sequence[Any], rows: np.ndarray) -> Points:
         """The points that each published number gains by the claim, in each of these functions, by

@@ -266,15 +266,6 @@ class MaskedModel(ScoringModel):
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
 
-    def near_ties(self, inputs: Batch, rows: Tensor, columns: Tensor) -> list[list[int]]:
-        """The ids that other rounding could have predicted at each masked position; arguments as of
-        `scores`."""
-        ties = []
-        for _, logits in self.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            near = logits >= logits.amax(dim=1, keepdim=True) - NEAR_LOGITS[self.dtype]
-            ties += [torch.nonzero(row)[:, 0].tolist() for row in near]
-        return ties
-
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
     """The id of the mask token; raises ModelError if there is none, or the model has no embedding

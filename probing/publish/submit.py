@@ -22,11 +22,8 @@ from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import (
-    EvalResult,
     EvalResultEntry,
     HfApi,
-    ModelCard,
-    ModelCardData,
     constants,
     eval_result_entries_to_yaml,
 )
@@ -48,10 +45,10 @@ from codesyntax_dataset.tasks import (
     task_id,
 )
 from probing.evidence.gather import EntryResults, results_for_entries, submission_of
-from probing.evidence.submission import Submission, Verified
+from probing.evidence.submission import Submission
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import MaskedSubmission
-from probing.evidence.verify import REVISION, Verification, verify
+from probing.evidence.verify import REVISION, verify
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.masking.hits import ARMS
 from probing.instruments.masking.result import MaskResult, MaskSettings
@@ -76,17 +73,11 @@ AnySettings = MaskSettings | Settings
 
 
 class Headline(NamedTuple):
-    """The number of a task, in percent, and its submission.
-
-    `notes`: what it belongs to, and what must stand beside it. `name`: in `model-index`, whose
-    readers see no other; `kind`: the Hub's names of the model's task and of the metric.
-    """
+    """The number of a task, in percent; `notes`: what it belongs to, and what must stand beside
+    it."""
 
     value: float
-    entry: Submission
     notes: str
-    name: str
-    kind: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -127,7 +118,6 @@ def submission(
     dataset: str,
     *,
     source_url: str | None = None,
-    model_index: bool = False,
     board: str | None = None,
     device: str | None = None,
     dry_run: bool = False,
@@ -141,7 +131,6 @@ def submission(
         model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in RESULTS_FILE.
         dataset: the dataset on the Hub with the labels of the results.
         source_url: a page with more about them; by default the board's.
-        model_index: put them in the model's card in the older format, too.
         board: a dataset repository that gets the submissions, also of results that are of no task.
         device: for running them again.
         dry_run: do without the Hub: the data and the model are those of the results, and files have neither the
@@ -176,15 +165,10 @@ def submission(
             f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
             f"{DIRECTION}"
         )
-    for number, (run, folder) in enumerate(zip(complete, folders)):
+    for run, folder in zip(complete, folders):
         location = None if dry_run else _model_on_the_hub(run.settings, model)
-        functions = total = 0
         for split, result in run.read.items():
-            verification = _run_again(run.files[split], result, location, folder, device, dry_run)
-            functions += verification.functions
-            total += verification.total
-        verified = Verified.model_validate({"functions": functions, "of": total})
-        entries[number] = entries[number].claiming(verified)
+            _run_again(run.files[split], result, location, folder, device, dry_run)
     title = _pull_request_title(model, complete)
     api = None if dry_run else client()
     if board and source_url is None:
@@ -210,9 +194,6 @@ def submission(
                     _text_in_repository(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours)
                 )
             }
-            if model_index:
-                card = _text_in_repository(api, model, "README.md")
-                files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
             requests.append(_request(api, model, "model", title, files))
     if board:
         with plain_errors(board):
@@ -405,7 +386,6 @@ def _headlines(entries: list[Submission]) -> dict[str, Headline]:
 def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
     """The top-1 UAS of held-out heads; and beyond offsets, with what the best rival finds there."""
     headlines = {}
-    on_read = entry.on_read
     scores = entry.scores(entry.SYSTEM)
     rivals = entry.scores(entry.RIVAL)
     for mean in TASK_PROTOCOLS:
@@ -418,19 +398,11 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
                 f"there is no number for {task}: no relation that counts has edges to choose a head on"
             )
         value = round(score.value, 2)
-        notes = entry.signature + _on_read(entry, on_read.get(mean))
+        notes = entry.signature
         if mean == BEYOND_OFFSET:
             notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
-        name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
-        headlines[task] = Headline(value, entry, notes, name, ("feature-extraction", "top-k-uas"))
+        headlines[task] = Headline(value, notes)
     return headlines
-
-
-def _on_read(entry: Submission, value: float | None) -> str:
-    """A note on functions that count as missed."""
-    if value is None:
-        return ""
-    return f"; {round(value, 2)} on the {entry.functions:,} functions that it could read, the others count as missed"
 
 
 def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
@@ -440,9 +412,7 @@ def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
     effect = entry.scores(*ARMS)[RESTORED]
     notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect.value:.2f}"
     notes += "" if math.isnan(effect.low) else f" ({effect.low:.2f} to {effect.high:.2f})"
-    notes += _on_read(entry, entry.on_read.get(RESTORED))
-    name = f"{task}: {RESTORED} of masked nodes (T1), mean over node types"
-    return {task: Headline(t1, entry, notes, name, ("fill-mask", RESTORED))}
+    return {task: Headline(t1, notes)}
 
 
 def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
@@ -464,13 +434,13 @@ def _run_again(
     data: Path | str,
     device: str | None,
     dry_run: bool,
-) -> Verification:
+) -> None:
+    """Raise LedgerError unless a part of a result comes out the same."""
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted and not (dry_run and verification.accepted_but_for(REVISION)):
         raise LedgerError(f"{file}: {verification.verdict} ({verification.reason})")
     if verification.ledger != result.ledger.digest():
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")
-    return verification
 
 
 # ---------------------------------------------------------------------------------------------------------- the files
@@ -578,57 +548,3 @@ def _results_in(text: str | None) -> list[dict[str, Any]]:
             f"{RESULTS_FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
         ) from error
     return results
-
-
-def _card(
-    there: str | None,
-    model: str,
-    dataset: str,
-    commit: str | None,
-    tasks: dict[str, Headline],
-    source_url: str | None,
-) -> str:
-    """The model's card with our results in its `model-index`, in the place of older ones; the rest
-    stays."""
-    ours = [
-        EvalResult(
-            task_type=headline.kind[0],
-            dataset_type=dataset,
-            dataset_name="CodeSyntax",
-            dataset_config=headline.entry.settings.config,
-            dataset_split="test",
-            dataset_revision=commit,
-            metric_type=headline.kind[1],
-            metric_name=headline.name,
-            metric_value=headline.value,
-            source_name=SOURCE_NAME if source_url else None,
-            source_url=source_url,
-        )
-        for headline in tasks.values()
-    ]
-    replaced = [(dataset, headline.name) for headline in tasks.values()]
-    try:
-        card = ModelCard(there if there is not None else "---\n---\n")
-        # we would add a second block
-        if there and card.text == there and there.lstrip("\ufeff").startswith("---"):
-            raise ValueError("it is not between two lines ---, the first of which begins the file")
-        assert isinstance(card.data, ModelCardData)
-        others = [
-            result
-            for result in card.data.eval_results or []
-            if (result.dataset_type, result.metric_name) not in replaced
-        ]
-        card.data.model_name = card.data.model_name or model.split("/")[1]
-        card.data.eval_results = [*others, *ours]
-        return card.content
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-        yaml.YAMLError,
-    ) as error:
-        raise HubError(
-            f"the card of {model} has metadata that cannot be read: {' '.join(str(error).split())}; mend it first"
-        ) from error

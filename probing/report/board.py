@@ -245,13 +245,7 @@ def _status(row: BoardRow) -> list[str]:
 
 def _origin(table: BoardTable, row: BoardRow, spec: str, **words: str) -> Table:
     """A row's settings, digests and file."""
-    entry, claimed = row.entry, row.entry.verified
-    claim = "none"
-    if claimed:
-        claim = (
-            f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.total:,} again"
-        )
-    on_read = [f"{name} {score:.1f}" for name, score in entry.on_read.items()]
+    entry = row.entry
     versions = [f"{name} {version}" for name, version in sorted(entry.versions.items())]
     facts = specs.facts(
         spec,
@@ -259,8 +253,6 @@ def _origin(table: BoardTable, row: BoardRow, spec: str, **words: str) -> Table:
         row=row,
         skips=_listed(entry.skips),
         status=" ".join(_status(row)),
-        claim=claim,
-        on_read=", ".join(on_read) or "it read all",
         software=", ".join(versions),
         **words,
     )

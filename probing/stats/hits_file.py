@@ -35,10 +35,6 @@ _METADATA_KEY = b"codesyntax"
 _NAMES = "hits"
 _PLACE = ("table", "group", "cluster")
 _KEYS = (*_PLACE, "n")
-_TYPES = {
-    np.dtype(np.int32): "INT32",
-    np.dtype(np.float64): "DOUBLE",
-}
 _CELLS = 20
 """The most numbers for each byte of a file. Of the sample, a file has 4."""
 
@@ -75,6 +71,14 @@ class Layout(NamedTuple):
                 columns[f"{system} {_measure_name(measure)}"] = number
         return columns
 
+    @property
+    def schema(self) -> pa.Schema:
+        """That of a file."""
+        fields = []
+        for name, kind in self.columns.items():
+            fields.append(pa.field(name, pa.from_numpy_dtype(kind), nullable=False))
+        return pa.schema(fields)
+
 
 def _measure_name(measure: Measure) -> str:
     if isinstance(measure, tuple):
@@ -93,13 +97,8 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     header = {**about, _NAMES: names}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
     rows = np.concatenate(parts, axis=1)
-    fields = []
-    arrays = []
-    for row, (name, kind) in zip(rows, layout.columns.items()):
-        array = pa.array(row.astype(kind))
-        fields.append(pa.field(name, array.type, nullable=False))
-        arrays.append(array)
-    table = pa.table(arrays, pa.schema(fields))
+    arrays = [pa.array(row.astype(kind)) for row, kind in zip(rows, layout.columns.values())]
+    table = pa.table(arrays, layout.schema)
     file = io.BytesIO()
     with pq.ParquetWriter(file, table.schema, **_WRITTEN) as writer:
         writer.write_table(table, row_group_size=len(table))
@@ -172,7 +171,7 @@ class HitsFile:
                     raise ValueError("names of tables or groups that are none, or twice")
             if self.names.keys() != {"tables", "groups"} or groups != sorted(groups):
                 raise ValueError("names of groups that are not in order")
-            columns = _read_columns(self.data, layout.columns)
+            columns = _read_columns(self.data, layout)
         except NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
         table, group, *_ = columns
@@ -201,36 +200,25 @@ def _no_hits_file(reason: object) -> str:
     return f"the file is no hits file, or a damaged one ({why}): make it again with `codesyntax export`"
 
 
-def _read_columns(data: bytes, columns: Mapping[str, np.dtype]) -> np.ndarray:
-    """The numbers of a file with these columns: (C, rows). Raises ValueError for any other."""
+def _read_columns(data: bytes, layout: Layout) -> np.ndarray:
+    """The numbers of a file of this layout: (C, rows). Raises ValueError for any other."""
     parquet = pq.ParquetFile(io.BytesIO(data))
     metadata = parquet.metadata
-    schema = parquet.schema
-    if set(metadata.metadata) != {_METADATA_KEY} or metadata.num_row_groups != 1:
-        raise ValueError("other metadata, or several row groups")
-    if schema.names != list(columns) or len(schema) != len(columns):
-        raise ValueError("other columns")
+    if parquet.schema_arrow != layout.schema or metadata.num_row_groups != 1:
+        raise ValueError("other columns, or several row groups")
     row_group = metadata.row_group(0)
-    chunks = [row_group.column(number) for number in range(len(schema))]
-    for number, (chunk, (name, kind)) in enumerate(zip(chunks, columns.items())):
-        column = schema.column(number)
-        plain = column.path == chunk.path_in_schema == name
-        plain &= column.logical_type.type == "NONE"
-        plain &= column.max_definition_level == column.max_repetition_level == 0
-        plain &= column.physical_type == _TYPES[kind]
-        plain &= chunk.compression == "GZIP"
-        if not plain or chunk.file_path:
-            raise ValueError(f"a column {shown(name)} of another kind")
-        if chunk.num_values != metadata.num_rows or chunk.total_compressed_size < 0:
-            raise ValueError("columns of other sizes")
-    size = sum(chunk.total_compressed_size for chunk in chunks)
-    if size > len(data):
-        raise ValueError("columns that share bytes")
+    chunks = [row_group.column(number) for number in range(metadata.num_columns)]
+    plain = [
+        chunk.compression == "GZIP" and chunk.num_values == metadata.num_rows for chunk in chunks
+    ]
+    sizes = [chunk.total_compressed_size for chunk in chunks]
+    if not all(plain) or min(sizes) < 0 or sum(sizes) > len(data):
+        raise ValueError("columns of another codec or size, or that share bytes")
     cells = metadata.num_rows * len(chunks)
     if not 0 < cells <= _CELLS * len(data):
         raise ValueError(f"{metadata.num_rows:,} rows in {len(data):,} bytes")
     table = parquet.read(use_threads=False)
-    kind = np.result_type(*columns.values())
+    kind = np.result_type(*layout.columns.values())
     numbers = np.empty((len(chunks), metadata.num_rows), kind)
     for row, column in zip(numbers, table.columns):
         row[:] = column.to_numpy()

@@ -446,7 +446,7 @@ def test_what_means_gain_by_other_ranks_is_that_of_plain_loops(ledgers):
     ranks[:, others] = np.roll(ranks[:, others], 1, axis=-1)
     again = dataclasses.replace(claimed, ranks=ranks)
     published, held_out, *_ = means(claimed, validation)
-    _, gained = reruns._more_hits(claimed, again, [published, held_out])
+    gained = reruns._more_hits(claimed, again, [published, held_out])
     for mean in (published, held_out):
         expected = dict.fromkeys(sorted(set(claimed.function.tolist())), 0.0)
         for relation in mean.chosen.hits.counted:

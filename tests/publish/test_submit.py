@@ -7,13 +7,12 @@ import json
 import re
 import shutil
 from datetime import UTC, date, datetime
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from click.testing import CliRunner
 from conftest import cut
-from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
+from huggingface_hub import HfApi, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import entries
@@ -71,24 +70,11 @@ def hub(tiny_model, data, monkeypatch, tmp_path):
     """A Hub with the dataset, the model and an empty board; the real client of this process talks to it."""
     with LoopbackHub() as hub:
         hub.add(DATASET, contents(data))
-        hub.add(MODEL, {**contents(tiny_model), "README.md": CARD}, type="model")
+        hub.add(MODEL, contents(tiny_model), type="model")
         hub.add(BOARD, {})
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield hub
-
-
-CARD = b"""---
-license: apache-2.0
-model-index:
-- name: Tiny
-  results:
-  - task: {type: text-classification}
-    dataset: {name: GLUE, type: nyu-mll/glue}
-    metrics: [{type: accuracy, value: 0.5}]
----
-# Tiny
-"""
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +115,7 @@ def written(hub):
 
 @pytest.mark.usefixtures("verified_once")
 def test_from_result_to_merged_entries(hub, made):
-    """Both languages, the model's card and a board: opened, not opened again, merged, read back."""
+    """Both languages and a board: opened, not opened again, merged, read back."""
     others = [
         {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
         {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 99.9},
@@ -145,7 +131,6 @@ def test_from_result_to_merged_entries(hub, made):
         MODEL,
         DATASET,
         source_url=source,
-        model_index=True,
         board=BOARD,
     )
     assert written(hub) == []
@@ -188,15 +173,6 @@ def test_from_result_to_merged_entries(hub, made):
             of for of in read if of.task_id.startswith(f"{one.settings.config}-held-out")
         )
         assert held_out.value == round(one.scores("model")["held-out", "first", "1"].value, 2)
-    card = ModelCard(merged["README.md"].decode())
-    assert (card.data.license, card.data.model_name, card.text) == (
-        "apache-2.0",
-        "Tiny",
-        "# Tiny\n",
-    )
-    results = {of.metric_name: of.metric_value for of in card.data.eval_results}
-    said = "top-1 UAS, first token of the dependent"
-    assert results == {None: 0.5, **{f"{one.task_id}: {said}": one.value for one in read[1:]}}
 
 
 @pytest.mark.usefixtures("verified_once")
@@ -436,32 +412,6 @@ def test_results_that_grow_when_they_are_read_stay_small():
     ]
     there = f"- dataset:\n{''.join(lists)}    id: *j\n    task_id: x\n"
     assert len(submit._merged(there, [])) < 10 * len(there)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "---\n- a\n---\n",
-        "---\nmodel-index: [{}]\n---\n",
-        "---\ntags: 5\n---\n",
-        "---\na: " + "[" * 1500 + "\n---\n",
-        CARD.decode().replace("nyu-mll/glue", "[1]"),
-        "---\nlicense: mit\n# Never closed\n",
-        "\ufeff---\nlicense: mit\n---\n",
-    ],
-)
-def test_a_card_in_the_model_repository_that_is_broken(content):
-    with pytest.raises(HubError, match="metadata that cannot be read"):
-        submit._card(content, MODEL, DATASET, "1" * 40, {}, None)
-
-
-def test_a_model_without_card_gets_one():
-    one = SimpleNamespace(settings=SimpleNamespace(config="python"))
-    headline = submit.Headline(12.5, one, "", "first", ("feature-extraction", "top-k-uas"))
-    card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {PYTHON: headline}, None))
-    assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [
-        (DATASET, 12.5)
-    ]
 
 
 @pytest.mark.usefixtures("verified_once")

@@ -253,13 +253,6 @@ class Restoration:
                 restored.append(RestoredCopy(copy, filling, text, of_model, of_fillers))
             yield restored
 
-    def similarity(
-        self, function: Maskable, positions: np.ndarray, predicted: np.ndarray
-    ) -> Similarity:
-        """That of a function with these predictions (M,) at its `positions`, and the source."""
-        text = self.restorer.text(function, positions, predicted)
-        return _comparison(function.code, self.masker.language)(text)
-
 
 def filled_with(filler: str, function: Maskable, positions: np.ndarray) -> str:
     """The text of a function with a filler in place of the characters of each sub-token at

@@ -331,10 +331,6 @@ def an_unknown_relation(entry):
         renamed(entry, protocol, "If:if->test", "If:if->why")
 
 
-@refused("but the entry has")
-def verified_more_than_there_is(entry):
-    total = entry["functions"] + entry["chosen_on"]["functions"]
-    entry["verified"] = {"functions": total + 1, "of": total}
 
 
 def alone_in_published(entry: Entry) -> tuple[str, dict[str, np.ndarray]]:
@@ -487,7 +483,7 @@ def setting(path: str, value: Any) -> Callable[[Entry], None]:
 
 MODEL, WHOLE = "settings.model", "expected a whole number"
 NAMED = "settings.model is"
-VERSION = "another version of codesyntax wrote, expected 5: make the entry again"
+VERSION = "another version of codesyntax wrote, expected 6: make the entry again"
 LONG, LARGE = "1" * 10**5, "at most 60,000 for 40 functions"
 
 # fmt: off
@@ -514,11 +510,9 @@ FIELDS: list[tuple[str, str, Any, str]] = [
     ("a dot behind the name", MODEL, "user/base.", NAMED),
     ("HTML in a reason", "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
     ("an unknown format", "format", 99, "format is 99"),
-    ("an older format", "format", 4, VERSION),
+    ("an older format", "format", 5, VERSION),
     ("an unknown instrument", "instrument", "tarot", "is 'tarot', expected 'attention'"),
     ("an instrument without a name", "instrument", {}, "is a dict, expected 'attention'"),
-    ("verified nothing", "verified", {"functions": 0, "of": 24}, "verified.functions is 0"),
-    ("verified of fewer", "verified", {"functions": 1, "of": 1}, "but the entry has"),
     ("a large entry of few functions", "versions.torch", LONG, LARGE),
 ]
 # fmt: on
@@ -526,34 +520,6 @@ ENTRIES += [Attack(name, setting(path, value), reason) for name, path, value, re
 
 
 # ------------------------------------------------------------------------------------------------- the file, its columns
-
-
-def column(
-    change: Callable[[pa.Array, pa.Field], tuple[pa.Array, pa.Field]],
-) -> Callable[[Entry], bytes]:
-    """The file with another third column."""
-
-    def forge(entry: Entry) -> bytes:
-        table, about = arrow_table(entry)
-        array, field = change(table.column(2).combine_chunks(), table.schema.field(2))
-        return in_parquet(table.set_column(2, field, array), json.dumps(about))
-
-    return forge
-
-
-def of_type(kind: pa.DataType) -> Callable[[Entry], bytes]:
-    return column(lambda array, field: (array.cast(kind), field.with_type(kind)))
-
-
-def listed(array: pa.Array, field: pa.Field) -> tuple[pa.Array, pa.Field]:
-    kind = pa.list_(pa.field("element", pa.int32(), nullable=False))
-    return pa.array([[value] for value in array.to_pylist()], kind), field.with_type(kind)
-
-
-def nested(array: pa.Array, field: pa.Field) -> tuple[pa.Array, pa.Field]:
-    """Within another column; the last name is the right one."""
-    kind = pa.struct([pa.field("cluster", pa.int32(), nullable=False)])
-    return pa.StructArray.from_arrays([array], fields=list(kind)), field.with_type(kind)
 
 
 def without_bound(entry: Entry) -> bytes:
@@ -564,19 +530,6 @@ def without_bound(entry: Entry) -> bytes:
 def in_groups(entry: Entry) -> bytes:
     table, about = arrow_table(entry)
     return in_parquet(table, json.dumps(about), max_rows=len(table) // 2 + 1)
-
-
-def categories(entry: Entry) -> bytes:
-    """Numbers in the file, and something else in the schema that Arrow keeps beside them."""
-    table, about = arrow_table(entry)
-    encoded = table.column(2).combine_chunks().dictionary_encode()
-    changed = table.set_column(2, pa.field("cluster", encoded.type, nullable=False), encoded)
-    return in_parquet(changed, json.dumps(about), store_schema=True)
-
-
-def one_more(entry: Entry) -> bytes:
-    table, about = arrow_table(entry)
-    return in_parquet(table.append_column("p", table.column(2)), json.dumps(about))
 
 
 def many_rows(rows: int, functions: int) -> Callable[[Entry], bytes]:
@@ -619,26 +572,17 @@ def utf_16(entry: Entry) -> bytes:
 
 
 DAMAGED = "no hits file, or a damaged one"
-KIND = "a column .* of another kind"
 
 SEVERAL, NO_NAMES = (
-    "other metadata, or several row groups",
+    "other columns, or several row groups",
     "names of tables or groups that are none",
 )
 NESTED = "[" * 25_000 + "]" * 25_000
 
 # fmt: off
 FILES = {
-    "a column of texts": (of_type(pa.string()), KIND),
-    "a column of dates": (of_type(pa.date32()), KIND),  # the same 32 bits
-    "a column of long numbers": (of_type(pa.int64()), KIND),
-    "a column that may be empty": (column(lambda array, of: (array, of.with_nullable(True))), KIND),
-    "a column of lists": (column(listed), "other columns"),
-    "a column within another": (column(nested), "other columns|of another kind"),
-    "a column of categories": (categories, SEVERAL),
-    "a column too many": (one_more, "other columns"),
     "rows in several groups": (in_groups, SEVERAL),
-    "columns that unpack without end": (without_bound, KIND),
+    "columns that unpack without end": (without_bound, "another codec"),
     "rows without end": (many_rows(10**5, 40), "100,000 rows in .* bytes"),
     "rows without end of many functions": (many_rows(10**6, 10**5), "1,000,000 rows in .* bytes"),
     "names without end": (names(lambda groups: ["x" * 10**4, *groups[1:]]), NO_NAMES),
@@ -685,12 +629,6 @@ def a_lower_copy_in_other_case(entry):
 def a_lower_entry_for_the_same_model(entry):
     for protocol in PROTOCOLS:
         nothing_hit(entry, protocol, "model")
-
-
-@beside("")  # it is not believed, and nothing follows from it
-def it_says_that_it_is_verified(entry):
-    total = entry["functions"] + entry["chosen_on"]["functions"]
-    entry["verified"] = {"functions": total, "of": total}
 
 
 @beside("with other settings")

@@ -1,4 +1,4 @@
-"""What differences between two runs may be: the size and the power of the test that rounding takes no side, and bounds."""
+"""What differences between two runs may gain a number, and what is added to its bound."""
 
 from __future__ import annotations
 
@@ -8,59 +8,13 @@ import numpy as np
 import pytest
 
 from probing.evidence.verify import (
-    BIAS,
     ROUNDING,
     Influence,
     RowComparison,
     Verifier,
-    biased,
     draw,
     gained_by_rounding,
 )
-
-NUMBERS = 40  # that are tested together
-
-
-def drawn(rng: np.random.Generator, kind: str, functions: int) -> np.ndarray:
-    """Honest differences (functions,): as likely for the claim as against it."""
-    size = {
-        "normal": np.abs(rng.normal(size=functions)),
-        "equal": np.ones(functions),
-        "few": rng.random(functions) < 0.1,
-        "heavy": rng.pareto(1.5, functions),
-    }[kind]
-    return size * rng.choice([-1, 1], functions)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["normal", "equal", "few", "heavy"])
-@pytest.mark.parametrize("functions", [6, 30, 200])
-def test_honest_differences_are_refused_as_seldom_as_stated(kind, functions):
-    """Of 2,000 verifications of 40 numbers each, at most as many as BIAS says, by three standard deviations."""
-    rng = np.random.default_rng(functions)
-    refused = 0
-    for _ in range(2000):
-        signed = {str(number): drawn(rng, kind, functions) for number in range(NUMBERS)}
-        refused += biased(signed) is not None
-    assert refused <= 2000 * BIAS + 3 * np.sqrt(2000 * BIAS)
-
-
-@pytest.mark.parametrize(("functions", "found"), [(12, 0.0), (20, 0.0), (30, 1.0), (200, 1.0)])
-def test_differences_on_one_side_are_found_from_some_functions_on(functions, found):
-    """The limit is 4.6 standard deviations of 40 numbers, that is 22 functions of equal differences on one side."""
-    rng = np.random.default_rng(0)
-    honest = {str(number): drawn(rng, "normal", functions) for number in range(NUMBERS - 1)}
-    assert float(biased({**honest, "forged": np.full(functions, 0.01)}) is not None) == found
-
-
-def test_one_side_among_honest_differences_is_found_half_the_time_where_it_is_as_large():
-    """Of 200 functions with normal differences: a shift by a third of a standard deviation, whose sum is 4.7 of them."""
-    rng = np.random.default_rng(0)
-    found = [
-        biased({"forged": rng.normal(1 / 3, 1, 200), **dict.fromkeys("abc", np.ones(1))})
-        for _ in range(200)
-    ]
-    assert 0.4 < np.mean([bias is not None for bias in found]) < 0.95
 
 
 def test_what_differences_gain_is_bounded_by_those_against():
@@ -88,7 +42,7 @@ class Compared(Verifier):
         return Influence(np.arange(10), {"mean": points}, {"any relation": [points]}, points)
 
     def compare(self, functions) -> RowComparison:
-        return RowComparison("", True, {}, {"mean": self.points, "another mean": self.points})
+        return RowComparison("", True, {"mean": self.points, "another mean": self.points})
 
 
 def test_what_rounding_may_gain_is_added_to_the_bound_of_its_mean():
