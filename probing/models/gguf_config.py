@@ -138,7 +138,7 @@ def configuration(
     Raises ModelError for an architecture, a key or a value whose meaning is not known, or that
     transformers' model does not have.
     """
-    name = fields["general.architecture"]
+    name = str(fields.get("general.architecture"))[:40]
     if (architecture := _ARCHITECTURES.get(name)) is None:
         raise ModelError(
             f"GGUF files of the architecture {name} are not read, as what their keys mean was not checked; expected "
