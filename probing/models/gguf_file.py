@@ -55,20 +55,20 @@ class Header(NamedTuple):
     """What a GGUF file says of itself.
 
     `fields`: its metadata that are texts, numbers, or short lists, others as None; `shapes`: those
-    of its tensors, in the order of ggml; `factors`: the values of the tensors of ROTARY_FACTORS;
+    of its tensors, in the order of ggml; `factors`: the values of the tensor ROTARY_FACTORS;
     `quantization`: the type of the file, such as Q4_K_M, or where it says none, that of most
     weights; empty for F32.
     """
 
     fields: dict[str, Any]
     shapes: dict[str, list[int]]
-    factors: dict[str, list[float]]
+    factors: list[float]
     quantization: str
 
     @property
     def weights(self) -> int:
         """How many weights of the model it has."""
-        return sum(prod(shape) for name, shape in self.shapes.items() if name not in self.factors)
+        return sum(prod(shape) for name, shape in self.shapes.items() if name != ROTARY_FACTORS)
 
 
 def read_header(file: Path) -> Header:
@@ -138,14 +138,15 @@ def _header(reader: Any) -> Header:
     }
     if (parts := fields.get("split.count", 1)) != 1:
         raise ModelError(f"it is one of {parts} parts of a GGUF file: {JOIN}")
-    shapes, factors, kinds = {}, {}, Counter[str]()
+    shapes, kinds = {}, Counter[str]()
+    factors: list[float] = []
     for tensor in reader.tensors:
         shapes[tensor.name] = tensor.shape.tolist()
         kinds[tensor.tensor_type.name] += tensor.n_elements
-        if tensor.name in ROTARY_FACTORS:
+        if tensor.name == ROTARY_FACTORS:
             if tensor.tensor_type.name != "F32" or tensor.n_elements > _MOST_LISTED_NUMBERS:
                 raise ValueError(f"its tensor {tensor.name} has {tensor.n_elements:,} numbers")
-            factors[tensor.name] = tensor.data.tolist()
+            factors = tensor.data.tolist()
     quantization = _file_type(fields.get("general.file_type")) or kinds.most_common(1)[0][0]
     return Header(fields, shapes, factors, quantization.removeprefix("F32"))
 

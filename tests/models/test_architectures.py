@@ -502,6 +502,15 @@ def test_family(family, tokenizer):
     print(f"\n{family.model:22} {encoder.path:9} {difference:.1e}   {encoder.why}", end="")
 
 
+def in_lanes(models, quick):
+    """The families of these models; those that are not `quick` in the lane of long tests."""
+    return [
+        pytest.param(family, marks=[] if family.model in quick else [pytest.mark.long])
+        for family in FAMILIES
+        if family.model in models
+    ]
+
+
 _LONG = 40 * WINDOW
 _SCALED = {"rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": WINDOW}
 
