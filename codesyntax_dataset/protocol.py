@@ -55,10 +55,8 @@ PAPER_LENGTH = 511
 """A function is used only if it has at most so many sub-tokens, special tokens included (section
 4)."""
 
-ATTENTION, NORM = "attention", "norm"
-WEIGHTS = (ATTENTION, NORM)
-"""What heads are ranked by: attention weights, or the norms of what they weigh (Kobayashi et al.
-2020)."""
+ATTENTION = "attention"
+"""What heads are ranked by: attention weights."""
 
 POOLS = SUM, MEAN, MAX, FIRST, LAST = "sum", "mean", "max", "first", "last"
 """How sub-tokens make a token. The first three say what the weight of a token in a row is, over its

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
-@options.shared("dtype device batch_tokens limit sample shard direction max_length weights pool")
+@options.shared("dtype device batch_tokens limit sample shard direction max_length pool")
 @click.option(
     "--also-fits",
     multiple=True,

@@ -131,7 +131,7 @@ def surprise(**arguments: Any) -> None:
     type=options.POSITIVE,
     help="Draw at most this many edges of each relation and split.",
 )
-@options.shared("output revision dtype device limit sample shard max_length weights pool")
+@options.shared("output revision dtype device limit sample shard max_length pool")
 @click.option(
     "--states",
     is_flag=True,
@@ -182,7 +182,7 @@ def inform(**arguments: Any) -> None:
     help="Silence heads in the first N functions only; the result is marked as partial.",
     metavar="N",
 )
-@options.shared("sample shard direction weights max_length wide as_json")
+@options.shared("sample shard direction max_length wide as_json")
 def ablate(**arguments: Any) -> None:
     """Silence the best heads and measure the cost.
 
@@ -221,7 +221,7 @@ def _run_instrument(
     options.check((), arguments["data"])
     from probing.runs.session import Session
 
-    where_and_how = ("revision", "dtype", "device", "max_length", "weights", "pool")
+    where_and_how = ("revision", "dtype", "device", "max_length", "pool")
     loaded = {option: arguments.pop(option) for option in where_and_how if option in arguments}
     session = Session(options.with_gguf(model, gguf), **loaded)
     for config, split in runs:

@@ -10,7 +10,7 @@ import click
 
 from probing.cli import options
 from probing.cli.group import main, quiet_libraries
-from probing.models.cubert import DROPPABLE, LANGUAGES
+from probing.models.cubert import LANGUAGES
 
 
 @main.command()
@@ -47,22 +47,14 @@ def doctor(model: str, gguf: str | None, as_json: bool, **arguments: Any) -> Non
     type=click.Choice(LANGUAGES),
     help="The language that the model reads.",
 )
-@click.option(
-    "--drop",
-    multiple=True,
-    type=click.Choice(DROPPABLE),
-    help="Hide these tokens from the model. CodeSyntax hid none; CuBERT was pretrained without comments.",
-)
-def convert_cubert(
-    checkpoint: Path, output: Path, vocabulary: Path, language: str, drop: tuple[str, ...]
-) -> None:
+def convert_cubert(checkpoint: Path, output: Path, vocabulary: Path, language: str) -> None:
     """Convert CuBERT to a model that every command takes.
 
     CHECKPOINT is a CuBERT release in the format of TensorFlow 1: the prefix of its files
-    (model.ckpt-602440), its .index, or a folder with one checkpoint. The command does not need
-    TensorFlow. It checks every variable by name, shape and checksum.
+    (model.ckpt-602440). The command does not need TensorFlow. It checks every variable by name and
+    shape.
     """
     quiet_libraries()
     from probing.models.cubert.convert import convert
 
-    click.echo(convert(checkpoint, output, vocabulary=vocabulary, language=language, drop=drop))
+    click.echo(convert(checkpoint, output, vocabulary=vocabulary, language=language))

@@ -12,13 +12,11 @@ from click.core import ParameterSource
 from codesyntax_dataset.errors import DatasetError, LedgerError, SourceError, UnknownName
 from codesyntax_dataset.languages import language_of, unedited
 from codesyntax_dataset.protocol import (
-    ATTENTION,
     DIRECTIONS,
     PAPER_LENGTH,
     POOLS,
     SPLITS,
     SUM,
-    WEIGHTS,
 )
 from probing.cli.group import note
 
@@ -104,12 +102,6 @@ batch_tokens = click.option(
 
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=POSITIVE, help="Skip functions with more sub-tokens."
-)
-weights = click.option(
-    "--weights",
-    default=ATTENTION,
-    type=click.Choice(WEIGHTS),
-    help="Rank by attention, or by the norm of what it weighs (Kobayashi et al. 2020).",
 )
 pool = click.option(
     "--pool",

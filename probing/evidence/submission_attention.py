@@ -16,7 +16,6 @@ from pydantic import FailFast, Field
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import (
-    ATTENTION,
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
@@ -39,7 +38,7 @@ from probing.evidence.submission import Facts, Submission, Tables, digest_of
 from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
-from probing.runs.settings import BY_ATTENTION, BY_SUM, Settings
+from probing.runs.settings import BY_SUM, Settings
 from probing.stats.hits import Columns, Group, Hits
 from probing.stats.hits_file import Layout
 
@@ -62,7 +61,6 @@ class AttentionSettings(submission.ModelRun, Settings):  # type: ignore[misc]  #
 
     direction: Annotated[str, submission.one_of(DIRECTIONS)]
     also_fits: Annotated[tuple[submission.Model, ...], FailFast(), listed]
-    weights: Annotated[str, submission.one_of([ATTENTION])] = BY_ATTENTION
     pool: Literal["sum"] = BY_SUM
 
 

@@ -10,7 +10,7 @@ can read and change what the heads put out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
@@ -78,7 +78,6 @@ as they are."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
-_factors: ContextVar[Iterator[Tensor]] = ContextVar("factors")
 _numbers: ContextVar[list[int | None] | None] = ContextVar("numbers", default=None)
 
 
@@ -103,15 +102,9 @@ def number(numbers: list[int | None]) -> contextlib.AbstractContextManager[None]
     return _set(_numbers, numbers)
 
 
-@contextlib.contextmanager
-def listen(listener: Listener, factors: Iterable[Tensor] = ()) -> Iterator[None]:
-    """Call `listener` for every layer while the model runs.
-
-    `factors`: of each layer, as of `probing.models.norms.factors_of`, by which the rows are then
-    weighted.
-    """
-    with _set(_listener, listener), _set(_factors, iter(factors)):
-        yield
+def listen(listener: Listener) -> contextlib.AbstractContextManager[None]:
+    """Call `listener` for every layer while the model runs."""
+    return _set(_listener, listener)
 
 
 def attention(
@@ -159,20 +152,14 @@ def attention(
             sinks=s_aux,
         )
 
-    def values() -> Tensor:  # (B, H, S, D)
-        return value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
-
     def output_of(maps: Tensor) -> Tensor:
-        return (maps.to(value.dtype) @ values()[: len(maps)]).transpose(1, 2)
+        values = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, S, D)
+        return (maps.to(value.dtype) @ values[: len(maps)]).transpose(1, 2)
 
     if (numbers := _numbers.get()) is not None:
         numbers.append(getattr(module, "layer_idx", None))
-    listener, factor = _listener.get(), next(_factors.get(iter(())), None)
-    replacement = (
-        None
-        if listener is None
-        else listener(rows if factor is None else _weighted(rows, values(), factor))
-    )
+    listener = _listener.get()
+    replacement = None if listener is None else listener(rows)
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
         every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
         at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
@@ -197,17 +184,6 @@ def attention(
     if editor is not None:
         editor(output)
     return output, None
-
-
-def _weighted(rows: Rows, values: Tensor, factor: Tensor) -> Rows:
-    """Rows times the norm of what each sub-token gives a head: values (B, H, S, D) times a factor
-    (H, D, D)."""
-    norms = (values.float() @ factor.mT).norm(dim=-1)[:, :, None]  # (B, H, 1, S)
-
-    def weighted(inputs: slice, positions: Tensor | None, columns: int | None = None, /) -> Tensor:
-        return rows(inputs, positions, columns).mul_(norms[inputs, ..., :columns])
-
-    return weighted
 
 
 def probabilities(

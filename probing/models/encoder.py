@@ -20,11 +20,9 @@ import torch
 import transformers
 from torch import Tensor
 
-from codesyntax_dataset.errors import ModelError, UnknownName
-from codesyntax_dataset.protocol import ATTENTION, NORM, WEIGHTS
+from codesyntax_dataset.errors import ModelError
 from probing.models import capture, subtokens
 from probing.models.loaded import (
-    TEXTS,
     Batch,
     Loaded,
     LoadedModel,
@@ -44,13 +42,12 @@ class Encoder(LoadedModel):
     """A model whose attention is read, on the path that the self-check found correct for it.
 
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether
-    no sub-token attends to a later one; `weights`, `factors`: of its rows, as of `set_row_weights` and
-    `factors_of`; `path`: `captured` if attention is read in our attention function, `eager` if that
-    differs from what the model computes, for the reason in `why`; `numbers`: which layers of the
-    model its attention layers are, from 0, empty if they are all, in order; `begin`: the id of the
-    token that is put before the text of a decoder, None if none is;
-    `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by the self-check. Of an
-    encoder-decoder, `model` is the encoder; of a model with a head, the body.
+    no sub-token attends to a later one; `path`: `captured` if attention is read in our attention
+    function, `eager` if that differs from what the model computes, for the reason in `why`;
+    `numbers`: which layers of the model its attention layers are, from 0, empty if they are all, in
+    order; `begin`: the id of the token that is put before the text of a decoder, None if none is;
+    `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by the self-check.
+    Of an encoder-decoder, `model` is the encoder; of a model with a head, the body.
 
     Decoders give most attention to the first token, whatever it is (Xiao et al. 2024, ICLR, section
     3.1). Where the tokenizer puts none in front, that token would be code, and what heads know of
@@ -72,8 +69,6 @@ class Encoder(LoadedModel):
         self.family = config.model_type
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
         self._options = without_cache(self.model)
-        self.weights = ATTENTION
-        self.factors: list[Tensor] = []
         self.begin: int | None = None
 
     @property
@@ -101,15 +96,6 @@ class Encoder(LoadedModel):
                 offsets = np.concatenate([np.zeros((1, 2), np.int32), offsets])
             yield ids, offsets, special
 
-    def set_row_weights(self, weights: str) -> Self:
-        """Let it give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of`
-        does."""
-        if weights not in WEIGHTS:
-            raise UnknownName("weights", weights, WEIGHTS)
-        if weights == NORM and not self.factors:
-            self.weights, self.factors = weights, factors_of(self)
-        return self
-
     def forward(self, inputs: Batch, listener: capture.Listener) -> None:
         """Run the model over a padded batch, calling `listener` once per layer.
 
@@ -123,7 +109,7 @@ class Encoder(LoadedModel):
             return listener(rows) if heard <= self.layers else None
 
         if self.path == "captured":
-            with capture.listen(listen, self.factors):
+            with capture.listen(listen):
                 self.run(inputs, capture.ATTENTION_NAME)
         else:
             for maps in self.maps(inputs):
@@ -187,56 +173,6 @@ def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
     finally:
         with quiet():
             model.set_attn_implementation(before)
-
-
-def factors_of(encoder: Encoder) -> list[Tensor]:
-    """Of each layer and query head a factor R, float32 (H, D, D): the norm of f(x) is that of R
-    applied to the value.
-
-    Attention weights times such norms, ‖α f(x)‖, rank instead of α (Kobayashi et al. 2020, section
-    2.2): a head adds α_ij f(x_j) to sub-token i, where f is its value followed by its part of the
-    output projection, and a large weight on a short vector hardly counts. Which module projects is
-    found by what goes in and out, not by its name.
-
-    Raises ModelError for a model that is probed with eager attention maps, or whose heads' outputs
-    are not what a linear module of its own receives, as with gates or norms in between.
-    """
-    projections = _projections(encoder) if encoder.path == "captured" else {}
-    if len(projections) < encoder.layers:
-        raise ModelError(
-            f"{encoder.name} has {encoder.layers} attention layers, and the output projection of {len(projections)} of "
-            "them is known, expected all: leave out --weights norm"
-        )
-    return [_factor(projections[layer], encoder.heads) for layer in range(encoder.layers)]
-
-
-def _projections(encoder: Encoder) -> dict[int, torch.nn.Module]:
-    """Of each layer the first module with a matrix that receives just what the heads give, side by
-    side."""
-    inputs: list[Tensor] = []
-    projections: dict[int, torch.nn.Module] = {}
-
-    def enter(module: torch.nn.Module, received: tuple) -> None:
-        entered = received[0] if inputs and received else None
-        if isinstance(entered, Tensor) and torch.equal(entered, inputs[-1]):
-            projections.setdefault(len(inputs) - 1, module)
-
-    with contextlib.ExitStack() as stack:
-        for module in encoder.model.modules():
-            if getattr(getattr(module, "weight", None), "ndim", 0) == 2:
-                stack.callback(module.register_forward_pre_hook(enter).remove)
-        stack.enter_context(capture.edit(lambda outputs: inputs.append(outputs.flatten(2).clone())))
-        ids, *_ = next(encoder.encode(TEXTS))
-        encoder.run(encoder.inputs([ids[: encoder.longest]]), capture.ATTENTION_NAME)
-    return projections
-
-
-def _factor(projection: torch.nn.Module, heads: int) -> Tensor:
-    weight = projection.get_parameter("weight").detach().float()
-    # otherwise of GPT-2's kind, whose inputs come first
-    if isinstance(projection, torch.nn.Linear):
-        weight = weight.T
-    return torch.linalg.qr(weight.unflatten(0, (heads, -1)).mT, mode="r").R
 
 
 AttentionHead = tuple[int, int]

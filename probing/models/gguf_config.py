@@ -17,9 +17,9 @@ from transformers import AutoConfig, PreTrainedConfig
 from codesyntax_dataset.errors import ModelError
 from probing.models.untrusted import MOST_LAYERS
 
-ROTARY_FACTORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-"""Tensors that are no weights of the model: by what rotary frequencies are divided, one number for
-each."""
+ROTARY_FACTORS = "rope_freqs.weight"
+"""The tensor that is no weight of the model: by what rotary frequencies are divided, one number for
+each, as of Llama 3."""
 
 _SIZES = {
     "block_count": "num_hidden_layers",
@@ -43,9 +43,7 @@ class _Architecture(NamedTuple):
     """How transformers has an architecture of llama.cpp.
 
     `required`, `optional`: the keys of a file, and what the configuration calls them; `by_tensor`:
-    fields that are true if the file has a tensor; `always`: what llama.cpp does, and no key says;
-    `scalings`: the types of scaled rotary positions that transformers has for it; `partial`:
-    rotary positions may be on a part of each head.
+    fields that are true if the file has a tensor; `always`: what llama.cpp does, and no key says.
     """
 
     model_type: str
@@ -53,37 +51,19 @@ class _Architecture(NamedTuple):
     optional: Mapping[str, str] = {}
     by_tensor: Mapping[str, str] = {}
     always: Mapping[str, Any] = {}
-    scalings: Sequence[str] = ("linear", "yarn", "longrope")
-    partial: bool = False
 
 
-_LAYER_NORM = "attention.layer_norm_epsilon"
 _BIAS = {"attention_bias": "blk.0.attn_q.bias"}
 
 _ARCHITECTURES = {
     "gemma2": _Architecture("gemma2", _RMS | _WINDOW, _CAP | {"attn_logit_softcapping": "attn_logit_softcapping"}),
     "gemma3": _Architecture("gemma3_text", _RMS | _WINDOW, _CAP),
-    "gpt2": _Architecture(
-        "gpt2", _SIZES | {"feed_forward_length": "n_inner", _LAYER_NORM: "layer_norm_epsilon"}, scalings=()
-    ),
     "llama": _Architecture("llama", _RMS, by_tensor=_BIAS | {"mlp_bias": "blk.0.ffn_up.bias"}),
-    "nemotron": _Architecture("nemotron", _GROUPED | {_LAYER_NORM: "norm_eps"}, partial=True),
-    "phi3": _Architecture("phi3", _RMS, _WINDOW, scalings=("longrope",), partial=True),
+    "phi3": _Architecture("phi3", _RMS, _WINDOW),
     "qwen2": _Architecture("qwen2", _RMS),
-    "qwen2moe": _Architecture(
-        "qwen2_moe",
-        _RMS | _EXPERTS | {"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
-    ),
     "qwen3": _Architecture("qwen3", _RMS, by_tensor=_BIAS),
     "qwen3moe": _Architecture("qwen3_moe", _RMS | _EXPERTS, by_tensor=_BIAS, always={"norm_topk_prob": True}),
-    "stablelm": _Architecture(
-        "stablelm",
-        _GROUPED | {_LAYER_NORM: "layer_norm_eps"},
-        {"use_parallel_residual": "use_parallel_residual"},
-        {"use_qkv_bias": "blk.0.attn_q.bias", "qk_layernorm": "blk.0.attn_q_norm.weight"},
-        partial=True,
-    ),
-    "starcoder2": _Architecture("starcoder2", _GROUPED | {_LAYER_NORM: "norm_epsilon"}),
+    "starcoder2": _Architecture("starcoder2", _GROUPED | {"attention.layer_norm_epsilon": "norm_epsilon"}),
 }  # fmt: skip
 
 _NO_MATTER = frozenset({"pooling_type", "rope.scaling.finetuned", "tensor_data_layout"})
@@ -130,15 +110,16 @@ class _Keys(dict[str, Any]):
 def configuration(
     fields: Mapping[str, Any],
     shapes: Mapping[str, Sequence[int]],
-    factors: Mapping[str, list[float]],
+    factors: Sequence[float] = (),
 ) -> PreTrainedConfig:
     """The configuration of the model with these metadata.
 
-    `shapes`: those of its tensors, in the order of ggml; `factors`: the values of ROTARY_FACTORS.
+    `shapes`: those of its tensors, in the order of ggml; `factors`: the values of ROTARY_FACTORS, none
+    without it.
     Raises ModelError for an architecture, a key or a value whose meaning is not known, or that
     transformers' model does not have.
     """
-    name = fields["general.architecture"]
+    name = str(fields.get("general.architecture"))[:40]
     if (architecture := _ARCHITECTURES.get(name)) is None:
         raise ModelError(
             f"GGUF files of the architecture {name} are not read, as what their keys mean was not checked; expected "
@@ -158,10 +139,8 @@ def configuration(
     }
     values |= {field: tensor in shapes for field, tensor in architecture.by_tensor.items()}
     values |= architecture.always
-    head_dim = width // heads
-    if architecture.scalings:
-        head_dim = values["head_dim"] = keys.number("attention.key_length", head_dim)
-        values |= _rotary(keys, architecture, factors, head_dim, values["max_position_embeddings"])
+    head_dim = values["head_dim"] = keys.number("attention.key_length", width // heads)
+    values["rope_parameters"] = _rotary(keys, factors, head_dim, values["max_position_embeddings"])
     if name in _LAYERS_OF_27B:
         values["query_pre_attn_scalar"] = (
             width // heads if layers == _LAYERS_OF_27B[name] else head_dim
@@ -174,11 +153,13 @@ def configuration(
         "expert_count": 0,
         "expert_used_count": 0,
         "rope.dimension_count": head_dim,
-        "rope.scaling.attn_factor": 1,
-        "rope.scaling.yarn_ext_factor": 1,
         "vocab_size": vocabulary,
     }
     for key, value in keys.items():
+        if key.startswith("rope.scal") and key not in _NO_MATTER:
+            raise keys.refused(
+                key, value, "and rotary positions are read with Llama 3's scale alone"
+            )
         if key in expected and value != expected[key]:
             raise keys.refused(key, value, f"and {expected[key]} is what transformers' model has")
         if key not in expected and key not in _NO_MATTER:
@@ -197,86 +178,19 @@ def configuration(
     )
 
 
-def _rotary(
-    keys: _Keys,
-    architecture: _Architecture,
-    factors: Mapping[str, list[float]],
-    head_dim: int,
-    context: int,
-) -> dict[str, Any]:
-    """The fields of rotary positions."""
-    base = keys.number("rope.freq_base", 10_000.0)
-    part = keys.number("rope.dimension_count", head_dim) if architecture.partial else head_dim
-    scaling = _scaling(keys, factors, context)
-    if (kind := scaling.get("rope_type", "default")) not in ("default", *architecture.scalings):
-        raise keys.refused("rope.scaling", kind, "which transformers' model does not have")
-    lengths = {len(scaling[name]) for name in ("long_factor", "short_factor") if name in scaling}
-    if lengths - {part // 2}:
+def _rotary(keys: _Keys, factors: Sequence[float], head_dim: int, context: int) -> dict[str, Any]:
+    """The field of rotary positions; those of factors are transformers' longrope, with the same
+    factors for long and short texts."""
+    rope = {"rope_type": "default", "rope_theta": keys.number("rope.freq_base", 1e4)}
+    if len(factors) not in (0, frequencies := head_dim // 2 * (keys.architecture == "llama")):
         raise ModelError(
-            f"its rotary positions have factors for {max(lengths)} frequencies, and {part // 2} frequencies"
+            f"its rotary positions have factors for {len(factors)} frequencies, expected {frequencies} as of Llama 3"
         )
-    rope = {"rope_type": "default", "rope_theta": base, **scaling}
-    if part != head_dim or architecture.partial:
-        rope["partial_rotary_factor"] = part / head_dim
-    # its layers with a window have positions of their own, never scaled
-    if architecture.model_type == "gemma3_text":
-        near = {"rope_type": "default", "rope_theta": keys.number("rope.freq_base_swa", 10_000.0)}
-        return {"rope_parameters": {"full_attention": rope, "sliding_attention": near}}
-    fields: dict[str, Any] = {"rope_parameters": rope}
-    # it looks there
-    if architecture.model_type == "phi3" and "original_max_position_embeddings" in rope:
-        fields["original_max_position_embeddings"] = rope["original_max_position_embeddings"]
-    return fields
-
-
-def _scaling(keys: _Keys, factors: Mapping[str, list[float]], context: int) -> dict[str, Any]:
-    """How rotary positions are scaled, as transformers says it; empty if they are not.
-
-    Factors of single frequencies are those of longrope, also where they are the same for long and
-    short texts.
-    """
-    kind = keys.pop(
-        "rope.scaling.type", "longrope" if "rope_factors_long.weight" in factors else "linear"
-    )
-    factor = (
-        keys.number(
-            "rope.scaling.factor" if "rope.scaling.factor" in keys else "rope.scale_linear", 1
-        )
-        or 1
-    )
-    original = keys.number("rope.scaling.original_context_length", context)
-    if kind == "yarn" and not factors:
-        scaling = {
-            "rope_type": "yarn",
-            "factor": factor,
-            "original_max_position_embeddings": original,
-        }
-        named = {
-            "rope.scaling.yarn_attn_factor": "attention_factor",
-            "rope.scaling.yarn_beta_fast": "beta_fast",
-            "rope.scaling.yarn_beta_slow": "beta_slow",
-        }
-        return scaling | {field: keys.number(key) for key, field in named.items() if key in keys}
-    both = [factors.get(name) for name in ROTARY_FACTORS[1:]]
-    if kind == "longrope" and factor == 1 and all(both) and len(factors) == 2:
-        attention = keys.number("rope.scaling.attn_factor", 1.0)
-    elif (
-        kind in ("none", "linear")
-        and (kind == "none" or factor == 1)
-        and set(factors) == {ROTARY_FACTORS[0]}
-    ):
-        both, attention = [factors[ROTARY_FACTORS[0]]] * 2, 1.0  # as Llama 3 has them
-    elif kind in ("none", "linear") and not factors:
-        return {"rope_type": "linear", "factor": factor} if kind == "linear" and factor != 1 else {}
-    else:
-        tensors = ", ".join(factors) or "none"
-        raise keys.refused(
-            "rope.scaling.type", kind, f"with the factor {factor} and the tensors {tensors}"
-        )
-    return {
-        "rope_type": "longrope",
-        "long_factor": both[0],
-        "short_factor": both[1],
-        "attention_factor": attention,
-        "original_max_position_embeddings": original,
-    }
+    if factors:
+        both = {"long_factor": factors, "short_factor": factors, "attention_factor": 1.0}
+        return rope | both | {"rope_type": "longrope", "original_max_position_embeddings": context}
+    if keys.architecture != "gemma3":
+        return rope
+    # its layers with a window have positions of their own
+    near = rope | {"rope_theta": keys.number("rope.freq_base_swa", 1e4)}
+    return {"full_attention": rope, "sliding_attention": near}

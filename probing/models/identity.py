@@ -78,7 +78,7 @@ def _pipeline(tokenizer: Any) -> str:
     if getattr(tokenizer, "is_fast", False):
         return _without_calls(tokenizer.backend_tokenizer.to_str())
     if isinstance(tokenizer, CubertTokenizer):
-        return _json([tokenizer.language, tokenizer.drop, tokenizer.get_vocab()])
+        return _json([tokenizer.language, [], tokenizer.get_vocab()])
     return _json(None)
 
 

@@ -355,9 +355,9 @@ def described(model: str, revision: str | None) -> Described:
         source, quantization = locate(model, revision), ""
         name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
         if source.is_gguf:
-            file = Path(source.path)
-            quantization = gguf_file.read_header(file).quantization
-            source = Location(str(gguf_file.converted(file, sha256(file))), name, None)
+            folder = gguf_file.converted(Path(source.path), sha256(Path(source.path)))
+            quantization = gguf_file.quantization_of(folder)
+            source = Location(str(folder), name, None)
         return Described(source, *_config_and_tokenizer(source), name, known, quantization)
 
 

@@ -120,7 +120,7 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
 def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
     """The settings that a probe and an information probe of one model on the same functions
     share."""
-    of_model = settings.model, settings.revision, settings.weights, settings.begin, settings.pool
+    of_model = settings.model, settings.revision, settings.begin, settings.pool
     return *of_model, settings.data, settings.config, settings.split, str(settings.limit)
 
 

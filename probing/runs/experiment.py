@@ -325,7 +325,6 @@ def _slot(experiment: Experiment) -> Slot | None:
             session.step,
             session.dtype,
             session.max_length,
-            session.weights,
             session.pool,
             session.begin,
         ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.network import is_hub_id
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, POOLS, SUM
+from codesyntax_dataset.protocol import PAPER_LENGTH, POOLS, SUM
 from probing.models.location import EMBEDDED_MODELS, loading, locate
 from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
@@ -27,7 +27,7 @@ class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads
-    nothing. `model`, `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` as of
+    nothing. `model`, `revision`, `dtype`, `device`, `max_length` and `pool` as of
     `probing.probe`; `step`: that of a checkpoint; `begin`: whether a decoder reads after a token in
     front (`probing.models.encoder`), as results of before do not; `alone`: not to share the work
     with other processes; `named`: True unless the model was found by what a result says.
@@ -42,7 +42,6 @@ class Session:
         dtype: str | torch.dtype = "float32",
         device: str | torch.device | None = None,
         max_length: int = PAPER_LENGTH,
-        weights: str = ATTENTION,
         pool: str = SUM,
         begin: bool = True,
         alone: bool = False,
@@ -51,12 +50,7 @@ class Session:
             raise UnknownName("pool", pool, POOLS)
         self.processes, self.named = processes_of_run(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
-        self.revision, self.step, self.max_length, self.weights = (
-            revision,
-            step,
-            max_length,
-            weights,
-        )
+        self.revision, self.step, self.max_length = revision, step, max_length
         self.pool, self.begin = pool, begin
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
@@ -84,7 +78,6 @@ class Session:
             dtype=getattr(settings, "precision", "float32"),
             device=device,
             max_length=settings.max_length,
-            weights=getattr(settings, "weights", ATTENTION),
             pool=getattr(settings, "pool", SUM),
             begin=getattr(settings, "begin", None) is not None,
         )
@@ -104,7 +97,7 @@ class Session:
         if random_weights is None and ("load_language_model", None) in self._forms:
             return self.language_model()
         encoder: Encoder = self._form("load", random_weights, dtype=self.dtype)
-        return encoder.set_row_weights(self.weights).begun(self.begin)
+        return encoder.begun(self.begin)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial
@@ -120,7 +113,7 @@ class Session:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then
         the encoder, too."""
         model: LanguageModel = self._form("load_language_model")
-        return model.set_row_weights(self.weights).begun(self.begin)
+        return model.begun(self.begin)
 
     def _form(self, loader: str, random_weights: int | None = None, **options: Any) -> Any:
         """What a function of `probing.models.load` makes of the model, once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -104,21 +104,10 @@ class RunSettings(Record):
 class RankingSettings(RunSettings):
     """Everything that determines a run that ranks by weights."""
 
-    weights: str = BY_ATTENTION  # one of WEIGHTS
+    # files of before may say others, which are no longer computed
+    weights: Literal["attention"] = BY_ATTENTION
     # the token before the text of a decoder whose tokenizer puts none there
     begin: Number | None = NO_TOKEN
-
-    @property
-    def other_weights(self) -> str | None:
-        """The weights, unless they are those of attention."""
-        return None if self.weights == ATTENTION else self.weights
-
-    @property
-    def deviations(self) -> list[str]:
-        return [] if self.other_weights is None else [self.other_weights]
-
-    def signature_fields(self) -> dict[str, Any]:
-        return {**super().signature_fields(), "weights": self.other_weights, "begin": self.begin}
 
 
 class ControlledSettings(RankingSettings):

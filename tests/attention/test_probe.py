@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gzip
 import json
 import multiprocessing
@@ -31,7 +32,7 @@ from transformers import (
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.protocol import EDITS
@@ -50,7 +51,6 @@ from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.runner import Runner
 from probing.models.load import load
 from probing.models.location import DECODER, EMBEDDED
-from probing.publish.submit import submission
 
 pytestmark = pytest.mark.slow
 
@@ -610,27 +610,13 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
         probe(tiny_model, fewer_functions, "python", control="random-weigths")
 
 
-def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, fewer_functions, result, tmp_path):
-    """Other ranks, which say so, come out again, and are on no board; tests/models/test_architectures.py has the norms."""
-    model = str(tiny_model)
-    normed = probe(model, fewer_functions, "python", weights="norm", output=tmp_path)
-    probe(model, fewer_functions, "python", "validation", weights="norm", output=tmp_path)
-    file, _ = normed.paths(tmp_path)
-    assert "|weights:norm" in normed.signature and ".norm." in file.name
-    assert normed.settings.labels == result.settings.labels
-    assert (normed.ledger.ranks != result.ledger.ranks).mean() > 0.05
-    assert verify(file, model=model, data=fewer_functions, functions=4).accepted
-    one_by_one = probe(model, fewer_functions, "python", weights="norm", batch_tokens=1)
-    assert (one_by_one.ledger.ranks != normed.ledger.ranks).mean() < 0.001  # rounding
-    plain = probe(model, fewer_functions, "python", weights="attention")
-    assert (
-        plain.to_json() == result.to_json()
-        and "weights" not in plain.to_json().split('"versions"')[0]
-    )
-    with pytest.raises(EntryError, match="weights"):
-        submission([file], "user/model", "user/codesyntax")
-    with pytest.raises(UnknownName, match="norm"):
-        probe(model, fewer_functions, "python", weights="norms")
+def test_ranks_by_other_weights_are_no_longer_read(result):
+    assert "weights" not in result.to_json().split('"versions"')[0]
+    header = json.loads(json.dumps(result.ledger.settings))
+    header["settings"]["weights"] = "norm"
+    forged = dataclasses.replace(result.ledger, settings=header)
+    with pytest.raises(LedgerError, match=r"weights.*norm.*expected 'attention'"):
+        ProbeResult.from_ledger(forged)
 
 
 @pytest.mark.parametrize(

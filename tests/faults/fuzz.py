@@ -57,7 +57,7 @@ from probing.instruments.attention.result import load as load_result
 from probing.instruments.masking.mask import mask
 from probing.instruments.masking.result import MaskingLedger, MaskResult
 from probing.instruments.silencing.result import SilencingLedger, SilencingResult
-from probing.models.cubert.convert import TensorBundle
+from probing.models.cubert.convert import variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
@@ -368,9 +368,8 @@ def checkpoint(folder: Path) -> None:
 
 
 def read_checkpoint(folder: Path) -> None:
-    bundle = TensorBundle(folder / "c.ckpt-1")
-    for name in bundle.variables:
-        bundle.read(name)
+    for values in variables_of(folder / "c.ckpt-1").values():
+        values.sum()
 
 
 def read_cubert_vocabulary(folder: Path) -> None:

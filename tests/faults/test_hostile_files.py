@@ -24,7 +24,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 from probing.instruments.attention.ledger import RankLedger
-from probing.models.cubert.convert import TensorBundle
+from probing.models.cubert.convert import variables_of
 from probing.models.cubert.tokenizer import read_vocabulary
 from probing.models.location import locate
 from probing.publish.push import push_dataset
@@ -281,7 +281,7 @@ PIPES = {
     "a ledger": RankLedger.load,
     "a vocabulary": read_vocabulary,
     "a model's weights": lambda path: locate(str(path.parent)),
-    "a checkpoint": TensorBundle,
+    "a checkpoint": lambda path: variables_of(path.with_suffix("")),
     "code to show": lambda path: shown(path, None, None, "python", "test"),
     "repositories to exclude": lambda path: build(
         "sample", ["python"], path.parent / "out", exclude_repositories=path

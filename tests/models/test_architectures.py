@@ -502,24 +502,6 @@ def test_family(family, tokenizer):
     print(f"\n{family.model:22} {encoder.path:9} {difference:.1e}   {encoder.why}", end="")
 
 
-_PROJECTED = {
-    "bert": ("attention.self.value", "attention.output.dense"),
-    "roberta": ("attention.self.value", "attention.output.dense"),
-    "distilbert": ("attention.v_lin", "attention.out_lin"),
-    "modernbert": ("attn.Wqkv", "attn.Wo"),
-    "t5": ("SelfAttention.v", "SelfAttention.o"),
-    "bart": ("self_attn.v_proj", "self_attn.out_proj"),
-    "gpt2": ("attn.c_attn", "attn.c_proj"),
-    "gpt_neox": ("attention.query_key_value", "attention.dense"),
-    "opt": ("self_attn.v_proj", "self_attn.out_proj"),
-    "llama": ("self_attn.v_proj", "self_attn.o_proj"),
-    "qwen2": ("self_attn.v_proj", "self_attn.o_proj"),
-    "gemma2": ("self_attn.v_proj", "self_attn.o_proj"),
-    "gpt_oss": ("self_attn.v_proj", "self_attn.o_proj"),
-}
-"""Where values come from, alone or as the last third, and where they go."""
-
-
 def in_lanes(models, quick):
     """The families of these models; those that are not `quick` in the lane of long tests."""
     return [
@@ -527,71 +509,6 @@ def in_lanes(models, quick):
         for family in FAMILIES
         if family.model in models
     ]
-
-
-@pytest.mark.parametrize(
-    "family",
-    in_lanes(_PROJECTED, ("bert", "modernbert", "t5", "gpt2", "gpt_neox", "gemma2")),
-    ids=lambda family: family.model,
-)
-def test_norms_of_what_attention_weighs(family, tokenizer):
-    """α times the norm of what a sub-token adds by a head, put through the projection one by one; their sums are what
-    the projection gives in the model."""
-    encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
-    functions = sorted(encode(encoder), key=lambda function: -len(function.ids))
-    inputs = encoder.inputs([function.ids for function in functions])
-    modules, seen = dict(encoder.model.named_modules()), {}
-    ends = [
-        tuple(name for name in modules if name.endswith(end)) for end in _PROJECTED[family.model]
-    ]
-    hooks = [
-        modules[name].register_forward_hook(
-            lambda _, given, result, name=name: seen.update({name: result})
-        )
-        for name in (*ends[0], *ends[1])
-    ]
-    with torch.no_grad():
-        maps = encoder.model(**inputs, output_attentions=True).attentions
-    for hook in hooks:
-        hook.remove()
-    heard = []
-    encoder.set_row_weights("norm").forward(
-        inputs, lambda rows: heard.append(rows(slice(None), None))
-    )
-    assert len(heard) == len(maps) == len(ends[0]) == len(ends[1])
-    assert_ranked(encoder, functions, heard)
-    text = inputs["attention_mask"].bool()
-    for layer, value, end, ours in zip(maps, *ends, heard):
-        heads, projection = layer.shape[1], modules[end]
-        width = (projection.nx if family.model == "gpt2" else projection.in_features) // heads
-        values = seen[value]
-        if family.model == "gpt_neox":  # by head: query, key, value
-            values = values.unflatten(-1, (heads, 3 * width))[..., 2 * width :].flatten(2)
-        values = values[..., -heads * width :].unflatten(-1, (-1, width))  # (B, S, H or fewer, D)
-        values = values.repeat_interleave(heads // values.shape[2], dim=2)
-        added, total = torch.empty_like(layer), projection(torch.zeros(*text.shape, heads * width))
-        for head in range(heads):
-            alone = torch.zeros(*text.shape, heads, width)
-            alone[:, :, head] = values[:, :, head]
-            part = (
-                projection(alone.flatten(2)) - projection(torch.zeros_like(alone).flatten(2))
-            ).detach()
-            added[:, head] = layer[:, head] * part.norm(dim=-1)[:, None]
-            total = total + layer[:, head] @ part
-        assert (total - seen[end])[text].abs().max() <= 1e-4 * seen[end][text].abs().max()
-        scale = added.max()
-        assert (ours - added)[text[:, None].expand(added.shape[:3])].abs().max() <= 1e-5 * scale
-        assert (ours / scale - layer)[
-            text[:, None].expand(added.shape[:3])
-        ].abs().max() > 0.01  # not α itself
-
-
-@pytest.mark.parametrize("model", ["deberta", "jetmoe", "qwen3_next"])
-def test_norms_are_refused_where_it_is_not_known_what_heads_add(model, tokenizer):
-    (family,) = (family for family in FAMILIES if family.model == model)
-    encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
-    with pytest.raises(ModelError, match="leave out --weights norm"):
-        encoder.set_row_weights("norm")
 
 
 _LONG = 40 * WINDOW

@@ -207,9 +207,9 @@ def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
 # Damaged and hostile files ---------------------------------------------------------------------------------------
 
 
-def text(value: bytes | str, length: int | None = None) -> bytes:
+def text(value: bytes | str) -> bytes:
     data = value.encode() if isinstance(value, str) else value
-    return struct.pack("<Q", len(data) if length is None else length) + data
+    return struct.pack("<Q", len(data)) + data
 
 
 def field(name: bytes | str, kind: int, value: bytes) -> bytes:
@@ -220,16 +220,9 @@ def array(kind: int, length: int, values: bytes = b"") -> bytes:
     return struct.pack("<IQ", kind, length) + values
 
 
-def tensor(
-    name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset: int = 0, rank=None
-) -> bytes:
-    shape = [struct.pack("<Q", size) for size in shape]
-    return (
-        text(name)
-        + struct.pack("<I", len(shape) if rank is None else rank)
-        + b"".join(shape)
-        + struct.pack("<IQ", kind, offset)
-    )
+def tensor(name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset: int = 0) -> bytes:
+    sizes = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
+    return text(name) + sizes + struct.pack("<IQ", kind, offset)
 
 
 def whole(
@@ -242,97 +235,61 @@ def whole(
     data=512,
     architecture="llama",
 ) -> bytes:
-    fields = [
-        *([field("general.architecture", 8, text(architecture))] if architecture else []),
-        *fields,
-    ]
+    named = [field("general.architecture", 8, text(architecture))] if architecture else []
+    fields = [*named, *fields]
     tensors = [tensor()] if tensors is None else tensors
     numbers = numbers or (len(tensors), len(fields))
     header = magic + struct.pack("<IQQ", version, *numbers) + b"".join(fields) + b"".join(tensors)
     return header + b"\0" * (-len(header) % 32) + b"\0" * data
 
 
+WIDE = {
+    "block_count": 2,
+    "context_length": 512,
+    "embedding_length": 1 << 20,
+    "feed_forward_length": 1 << 20,
+    "attention.head_count": 4,
+    "attention.head_count_kv": 4,
+}
+TOKENS = "tokenizer.ggml.tokens"
 HOSTILE = {
     "nothing": b"",
-    "three bytes": b"GGU",
     "another format": whole(magic=b"GGML"),
-    "only a header": whole()[:24],
     "version 1": whole(version=1),
-    "a later version": whole(version=9),
     "big-endian": whole(version=3 << 24),
     "no tensors": whole(tensors=()),
-    "as many tensors as there are numbers": whole(numbers=(2**64 - 1, 1)),
     "a million tensors": whole(numbers=(10**6, 1)),
     "as many fields as there are numbers": whole(numbers=(1, 2**64 - 1)),
     "more fields than there are": whole(numbers=(1, 5)),
-    "more tensors than there are": whole(numbers=(40, 1), data=0),
     "no architecture": whole(architecture=""),
-    "an architecture of another type": whole(
-        [field("general.architecture", 4, b"\1\0\0\0")], architecture=""
-    ),
-    "an architecture that is a path": whole(architecture="../../etc"),
-    "an unknown architecture": whole(architecture="frobnicate"),
     "a field twice": whole([field("a", 4, b"\0" * 4)] * 2),
-    "a name without an end": whole([text("a", 2**63)]),
-    "a name of a megabyte": whole([field(b"a" * (1 << 20), 4, b"\0" * 4)]),
     "a name that is not UTF-8": whole([field(b"\xff\xfe", 4, b"\0" * 4)]),
-    "a text without an end": whole([field("a", 8, text("b", 2**64 - 1))]),
-    "a text of eight megabytes": whole([field("a", 8, text(b"b" * (1 << 23)))]),
     "a type of no value": whole([field("a", 13, b"\0" * 8)]),
-    "a negative type": whole([field("a", 2**32 - 1, b"\0" * 8)]),
-    "an array of arrays": whole([field("a", 9, array(9, 1, array(9, 1, array(4, 0))))]),
-    "an array of an unknown type": whole([field("a", 9, array(99, 1, b"\0" * 8))]),
-    "an array without an end": whole([field("a", 9, array(8, 2**64 - 1))]),
-    "an array of a billion numbers": whole([field("a", 9, array(4, 10**9))]),
+    "arrays in arrays without an end": whole([field("a", 9, array(9, 1) * 3000)]),
     "an array that is cut off": whole([field("a", 9, array(12, 1 << 20))]),
-    "three million empty texts": whole([field("a", 9, array(8, 3_000_000, b"\0" * 24_000_000))]),
     "many arrays": whole(
-        [field(f"a{n}", 9, array(0, 1 << 20, b"\0" * (1 << 20))) for n in range(3)]
-    ),
-    "a token of a megabyte": whole(
-        [field("tokenizer.ggml.tokens", 9, array(8, 1, text(b"b" * (1 << 20))))]
-    ),
-    "long tokens": whole(
-        [field("tokenizer.ggml.tokens", 9, array(8, 300, text(b"b" * 1000) * 300))]
-    ),
-    "an alignment of 3": whole([field("general.alignment", 4, struct.pack("<I", 3))]),
-    "an alignment of 0": whole([field("general.alignment", 4, struct.pack("<I", 0))]),
-    "an alignment of half of all numbers": whole(
-        [field("general.alignment", 4, struct.pack("<I", 1 << 31))]
-    ),
-    "an alignment that is a text": whole([field("general.alignment", 8, text("32"))]),
-    "two tensors of one name": whole(tensors=(tensor(), tensor())),
-    "a tensor without dimensions": whole(tensors=(tensor(shape=()),)),
-    "a tensor of a billion dimensions": whole(tensors=(tensor(rank=10**9),)),
-    "a dimension of zero": whole(tensors=(tensor(shape=(32, 0)),)),
-    "a product beyond all numbers": whole(tensors=(tensor(shape=(2**33, 2**33, 2**33)),)),
-    "a dimension that is negative": whole(tensors=(tensor(shape=(2**64 - 32, 1)),)),
-    "an unknown kind of tensor": whole(tensors=(tensor(kind=77),)),
-    "half a block": whole(tensors=(tensor(shape=(16, 4), kind=8),)),
-    "a tensor behind the end": whole(tensors=(tensor(offset=1 << 40),)),
-    "a tensor that is cut off": whole(data=500),
-    "weights only": whole(),
-    "layers without an end": whole([field("llama.block_count", 4, struct.pack("<I", 2**32 - 1))]),
-    "layers of a huge width": whole(
         [
-            field(f"llama.{name}", 4, struct.pack("<I", 1 << 20))
-            for name in ("embedding_length", "feed_forward_length")
+            field("a", 9, array(0, 1, b"\0")),
+            field("b", 9, array(0, 1 << 21, b"\0" * (1 << 21))),
         ]
     ),
-    "a list of layers without an end": whole(
+    "long tokens": whole([field(TOKENS, 9, array(8, 300, text(b"b" * 1000) * 300))]),
+    "an alignment of 3": whole([field("general.alignment", 4, struct.pack("<I", 3))]),
+    "a product beyond all numbers": whole(tensors=(tensor(shape=(2**33, 2**33, 2**33)),)),
+    "half a block": whole(tensors=(tensor(shape=(16, 4), kind=8),)),
+    "a tensor that is cut off": whole(data=500),
+    "layers of a huge width": whole(
         [
-            field(f"qwen2.{name}", 4, struct.pack("<I", 2**32 - 1))
-            for name in ("block_count", "attention.head_count")
-        ],
-        architecture="qwen2",
+            *(
+                field(f"llama.{name}", 4, struct.pack("<I", number))
+                for name, number in WIDE.items()
+            ),
+            field("llama.attention.layer_norm_rms_epsilon", 6, struct.pack("<f", 1e-5)),
+        ]
     ),
     "factors without an end": whole(
         tensors=(tensor(), tensor("rope_freqs.weight", shape=(1 << 18,))), data=1 << 20
     ),
-    "a number of heads that is a text": whole(
-        [field("llama.attention.head_count", 8, text("many"))]
-    ),
-    "no heads": whole([field("llama.attention.head_count", 4, b"\0" * 4)]),
 }
 
 
@@ -346,6 +303,14 @@ def test_a_damaged_or_hostile_file_gets_one_line(name, tmp_path):
     assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 700
     assert time.process_time() - started < 8
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 400_000  # KB
+
+
+def test_a_header_larger_than_any_models_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_file, "_LARGEST_GGUF_HEADER", 1 << 10)
+    file = tmp_path / "file.gguf"
+    file.write_bytes(whole([field("a", 8, text(b"b" * 2000))]))
+    with pytest.raises(ModelError, match=r"its header has 2,\d{3} bytes"):
+        gguf_file.read_header(file)
 
 
 @pytest.mark.slow

@@ -141,7 +141,6 @@ def test_everything_that_matters_is_in_the_key(
         "also_fits": key(also_fits=[str(tiny_model)]),
         "also_fits another": key(also_fits=[str(other)]),
         "weights": key(other),
-        "norms instead of attention": key(weights="norm"),
         "another pool": key(pool="max"),
         "configuration": key(spoiled("other config", longer("config.json"))),
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),

@@ -24,10 +24,8 @@ from support.models.copying_models import (
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError
-from codesyntax_dataset.protocol import WEIGHTS
 from probing.evidence.verify import verify
-from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.probe import Probing, probe
+from probing.instruments.attention.probe import Probing
 from probing.instruments.silencing import ablate as experiment
 from probing.instruments.silencing import choose as heads_of
 from probing.instruments.silencing.ablate import Ablation, ablate
@@ -44,7 +42,7 @@ from probing.instruments.silencing.result import (
     by_group,
 )
 from probing.models.load import load_language_model
-from probing.models.location import EMBEDDED, TINY
+from probing.models.location import EMBEDDED
 from probing.report.silencing import (
     ALIKE,
     ANOTHER,
@@ -53,14 +51,12 @@ from probing.report.silencing import (
     MOST,
     NOTHING,
     SilencedModel,
-    read_silenced,
     verdict,
     verdicts,
 )
 from probing.runs import batches
 from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
-from probing.runs.saved import ledger_path
 from probing.runs.session import Session
 from probing.stats.hits import Hits
 
@@ -511,34 +507,6 @@ def test_the_command_and_the_report(model, few, whole, tmp_path):
     assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == [
         *("heads-python-tiny.csv", "heads-verdicts.csv")
     ]
-
-
-@pytest.mark.slow
-def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
-    """Both probes rank by norms; the result says so, and its heads are chosen again in this way; of six relations."""
-    monkeypatch.setattr(experiment, "REFERENCE", 5)
-    monkeypatch.setattr(heads_of, "beats_guess", lambda ledger, *_: {*ledger.relations[:6]})
-    few = cut(dataset_folder, tmp_path / "few", test=1, validation=12)
-    given = {"draws": 1, "output": tmp_path}
-    result, by_weights = (ablate(TINY, few, weights=weights, **given) for weights in WEIGHTS[::-1])
-    assert "|weights:norm|" in result.signature and ", norm, " in result.title
-    assert "weights" not in by_weights.signature
-    assert result.heads.keys() == by_weights.heads.keys()
-    assert any(result.heads[name].groups != by_weights.heads[name].groups for name in result.heads)
-    probed = probe(TINY, few, split="validation", weights="norm")
-    (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
-    assert RankLedger.load(file).same_ranks(probed.ledger)
-    names = ["heads-python-tiny-code-mlm", "heads-python-tiny-code-mlm-norm"]
-    assert (
-        sorted(one.name for one in read_silenced([*tmp_path.glob("*.silencing.*.json")])) == names
-    )
-    (file,) = tmp_path.glob("*.silencing.norm.*.json")
-    assert verify(file, functions=2).accepted
-    forged = SilencingLedger.load(ledger_path(file))
-    del forged.settings["settings"]["weights"]
-    SilencingResult.from_ledger(forged, few).save(tmp_path / "forged")
-    (file,) = (tmp_path / "forged").glob("*.json")
-    assert "heads" in [check.name for check in verify(file, functions=2).checks if not check.passed]
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
-    ATTENTION,
     PAPER_LENGTH,
     RANDOM_WEIGHTS,
     SHUFFLED_ATTENTION,
@@ -61,7 +60,6 @@ def probe(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
-    weights: str = ATTENTION,
     pool: str = SUM,
     also_fits: Sequence[str] = (),
     control: str | None = None,
@@ -80,9 +78,8 @@ def probe(
     for every model; the result says so. `direction`: `head-to-dependent`, as published for code, or
     `dependent-to-head`, as published for natural language and the only one for models that cannot
     see later tokens; by default that of the language, if the model supports it. `max_length`: the
-    most sub-tokens, special tokens included, of a function, 511 in the paper. `weights`: `norm`
-    ranks by the norms of the vectors that attention weighs (Kobayashi et al. 2020) instead of by
-    `attention`. `pool`: one of `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that
+    most sub-tokens, special tokens included, of a function, 511 in the paper.
+    `pool`: one of `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that
     a function must fit, so that scores compare. `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
     with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
@@ -110,7 +107,6 @@ def probe(
         dtype=dtype,
         device=device,
         max_length=max_length,
-        weights=weights,
         pool=pool,
     )
     return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
@@ -225,7 +221,6 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             settings={
                 "direction": direction,
                 "also_fits": tuple(sorted(self.also_fits)),
-                "weights": encoder.weights,
                 "begin": encoder.begin,
                 "pool": self.session.pool,
             },
@@ -328,7 +323,6 @@ def probe_models(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
-    weights: str = ATTENTION,
     pool: str = SUM,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
@@ -371,7 +365,6 @@ def probe_models(
                 dtype=dtype,
                 device=device,
                 max_length=max_length,
-                weights=weights,
                 pool=pool,
             )
             name = model if revision is None else f"{model}@{revision}"

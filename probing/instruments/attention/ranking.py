@@ -29,7 +29,7 @@ _UNDERFLOW = 1e-30
 """Smaller weights may be rounded to 0."""
 
 _MORE_THAN_ANY = 1e30
-"""Weights are below 1; norms of what they weigh may be any."""
+"""Weights are below 1."""
 
 
 class BatchListener:

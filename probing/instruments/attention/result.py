@@ -65,7 +65,6 @@ class ProbeProvenance(Provenance):
             "functions",
             "edges",
             "scoring",
-            "weights",
             "begin",
         )
         + ("control", "not_predicted"),

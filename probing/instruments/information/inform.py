@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
+from codesyntax_dataset.protocol import PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.learn import (
@@ -68,7 +68,6 @@ def inform(
     limit: Positive | None = None,
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
-    weights: str = ATTENTION,
     pool: str = SUM,
     states: bool = False,
     control: str | None = None,
@@ -92,7 +91,7 @@ def inform(
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
     `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`; `model` may be
-    a `Session`, which says `revision`, `dtype`, `device`, `max_length`, `weights` and `pool`
+    a `Session`, which says `revision`, `dtype`, `device`, `max_length` and `pool`
     itself. A control applies to both splits.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
@@ -108,7 +107,6 @@ def inform(
         dtype=dtype,
         device=device,
         max_length=max_length,
-        weights=weights,
         pool=pool,
     )
     read = read_functions(
@@ -213,7 +211,6 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             "has an edge of a relation that is learned",
             settings={
                 "learned_on": self.validation.data.labels,
-                "weights": encoder.weights,
                 "begin": encoder.begin,
                 "pool": self.session.pool,
             },

@@ -161,7 +161,6 @@ class InformationProvenance(Provenance):
             "drawn",
             "edges",
             "version",
-            "weights",
             "begin",
             "pool",
             "of",

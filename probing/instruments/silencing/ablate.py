@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import UnknownName
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
+from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
 from probing.instruments.masking.fill import key_of
@@ -71,7 +71,6 @@ def ablate(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
-    weights: str = ATTENTION,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
     tell: Any = logger.info,
@@ -94,8 +93,8 @@ def ablate(
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
     masked-LM or causal-LM head; or a `Session` that keeps it for several calls, and says
-    `revision`, `device`, `max_length` and `weights`. `data`, `config`, `direction`, `max_length`,
-    `weights`, `output` and `shard`: as of `probing.probe`, but every shard needs both probes whole;
+    `revision`, `device` and `max_length`. `data`, `config`, `direction`, `max_length`,
+    `output` and `shard`: as of `probing.probe`, but every shard needs both probes whole;
     `limit`, `sample`: silence heads in some functions of test only, which the result says. `tell`
     is called with the number of forward passes before they begin. The model runs in float32.
 
@@ -108,9 +107,7 @@ def ablate(
     """
     if restored not in RESTORED:
         raise UnknownName("end to restore", restored, RESTORED)
-    session = Session.of(
-        model, revision=revision, device=device, max_length=max_length, weights=weights
-    )
+    session = Session.of(model, revision=revision, device=device, max_length=max_length)
     test = read_functions(data, config, "test", limit=limit, sample=sample, seed=seed)
     ablation = Ablation(session, test, direction, restored, draws, seed, output, tell)
     result = run(ablation, output, shard)
@@ -193,7 +190,6 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
             f"has a dependent to predict, edges left out {dict(left_out)}",
             settings={
                 "revision": model.with_head,
-                "weights": model.weights,
                 "begin": model.begin,
                 "chosen_on": self.validation.data.labels,
                 "direction": direction,

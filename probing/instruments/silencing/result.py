@@ -158,7 +158,7 @@ class SilencingProvenance(Provenance):
     SIGNATURE_FIELDS = (
         "silence",
         ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
-        + ("weights", "begin", "max_length", "functions", "edges", "version"),
+        + ("begin", "max_length", "functions", "edges", "version"),
     )
 
     settings: SilencingSettings

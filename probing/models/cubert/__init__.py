@@ -3,6 +3,3 @@ checkpoints."""
 
 LANGUAGES = ("python", "java")
 """The languages that there are models for."""
-
-DROPPABLE = ("comments", "whitespace")
-"""The tokens that a tokenizer may leave out."""

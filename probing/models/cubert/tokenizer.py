@@ -26,13 +26,10 @@ from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages.java import tokens as java_tokens
 from codesyntax_dataset.languages.python import tokens as python_tokens
-from probing.models.cubert import DROPPABLE, LANGUAGES
+from probing.models.cubert import LANGUAGES
 
 IDENTIFIER, LITERAL, COMMENT, NUMBER, WHITESPACE, NEWLINE, WHOLE = range(7)
 """The kinds of tokens, which decide how they are split; a LITERAL is a string or a character."""
-
-_KINDS_OF_NAMES = dict(zip(DROPPABLE, (COMMENT, WHITESPACE)))
-"""Name of what a tokenizer may drop -> kind of token."""
 
 _LINE_BREAK = re.compile(r"\r?\n")
 
@@ -308,36 +305,31 @@ class CubertTokenizer(PreTrainedTokenizer):
     were made.
 
     Its predecessor dropped Python's comments and joined blank lines of Java, its successor splits
-    what it cannot lex.
+    what it cannot lex. The model sees all tokens, as in Shen et al. (2022), though CuBERT was
+    pretrained without comments.
 
-    `vocab_file`: the vocabulary of a release; `language`: `python` or `java`; `drop`: tokens that
-    the model shall not see, of DROPPABLE. By default it sees all, as in Shen et al. (2022); CuBERT
-    was pretrained without comments.
+    `vocab_file`: the vocabulary of a release; `language`: `python` or `java`.
 
     An offset says which characters a sub-token stands for. The first sub-token of an indentation
     stands for all of it, and one that only ends a piece for the last character of the piece.
     DEDENT, and a NEWLINE behind the last character of the code, stand for none.
 
-    Raises ModelError for a file that is not a vocabulary, UnknownName for another language, or
-    other tokens to drop.
+    Raises ModelError for a file that is not a vocabulary, and for a tokenizer saved by an earlier
+    version that drops tokens; UnknownName for another language.
     """
 
     vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 - as in transformers
     model_input_names = ["input_ids", "token_type_ids", "attention_mask"]  # noqa: RUF012
     exact_offsets = True
 
-    def __init__(
-        self, vocab_file: str | os.PathLike, language: str, drop: Sequence[str] = (), **options: Any
-    ):
+    def __init__(self, vocab_file: str | os.PathLike, language: str, **options: Any):
         if language not in LANGUAGES:
             raise UnknownName("language of CuBERT", language, LANGUAGES)
-        for name in drop:
-            if name not in DROPPABLE:
-                raise UnknownName("kind of token to drop", name, DROPPABLE)
-        self.language, self.drop = language, tuple(sorted(set(drop)))
+        if dropped := options.pop("drop", None):
+            raise ModelError(f"its tokenizer drops {dropped}, which is gone: convert CuBERT again")
+        self.language = language
         self.vocabulary = read_vocabulary(vocab_file)
-        self._dropped = {_KINDS_OF_NAMES[name] for name in drop}
-        options |= {"language": language, "drop": self.drop, "special_tokens_pattern": "cls_sep"}
+        options |= {"language": language, "special_tokens_pattern": "cls_sep"}
         options |= {
             "pad_token": PAD,
             "cls_token": CLS,
@@ -358,7 +350,6 @@ class CubertTokenizer(PreTrainedTokenizer):
         """The sub-tokens of code: the id, and from which character to which (exclusive) it stands
         for."""
         lexemes, places = lex(self.language, code)
-        lexemes = [lexeme for lexeme in lexemes if lexeme.kind not in self._dropped]
         if lexemes and lexemes[-1].kind != NEWLINE:
             behind = lexemes[-1].end
             lexemes.append(Lexeme(NEWLINE, "", behind, behind, "NEWLINE"))
