@@ -27,7 +27,6 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.protocols import (
-    TABLE_MEASURES,
     ChosenHits,
     Comparison,
     compare,
@@ -105,7 +104,7 @@ class Rivals:
 
     def against(self, model: Beyond) -> Comparison:
         """The differences of a model to the combined baseline, on the relations of its score."""
-        return compare(model.chosen, self.of(BEST_BASELINE, model.chosen), TABLE_MEASURES)
+        return compare(model.chosen, self.of(BEST_BASELINE, model.chosen))
 
     def of(self, kind: str, model: ChosenHits) -> ChosenHits:
         """The hits of a baseline on the relations of a model's."""

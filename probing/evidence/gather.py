@@ -33,7 +33,6 @@ from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
 from probing.evidence.protocols import (
     SAME_RELATIONS,
-    TABLE_MEASURES,
     ChosenHits,
     Comparison,
     apply_each,
@@ -337,7 +336,7 @@ class Evidence:
             return {}
         baselines = self.splits.baselines.hits
         return {
-            protocol: compare(chosen, baselines[protocol][BEST_BASELINE], TABLE_MEASURES)
+            protocol: compare(chosen, baselines[protocol][BEST_BASELINE])
             for protocol, chosen in self.hits.items()
         }
 

@@ -105,7 +105,7 @@ class Comparison:
 
     `relations`: the R names; `measures`: of the M rules and k; `mean` (M,): of the means over
     relations, which is a single test and not corrected; `by_relation` (M, R): of the relations, p
-    corrected over these (Holm 1979) within a measure, NaN where it was not tested.
+    corrected over these (Holm 1979) within a measure.
     """
 
     relations: list[str]
@@ -122,22 +122,18 @@ class Comparison:
         return self.by_relation.at(self.measures.index((rule, k)), self.relations.index(relation))
 
 
-def compare(
-    first: ChosenHits, second: ChosenHits, tested: Sequence[tuple[str, int]] | None = None
-) -> Comparison:
+def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
     """Compare two models, or a model and a baseline, on the relations of both.
-
-    `tested`: the measures by which relations are tested, too, most of the work; by default all.
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
     hits = _joined(first, second)
 
     def compute() -> dict[str, Estimate]:
-        (by_relation,) = corrected([hits.by_group("first", "second", tested)])
+        (by_relation,) = corrected([hits.by_group("first", "second")])
         return {"mean": hits.mean("first", "second"), "relations": by_relation}
 
-    known = cached_estimates(f"comparison {tested}", hits.content(), compute)
+    known = cached_estimates("comparison", hits.content(), compute)
     return Comparison(hits.names, hits.measures, known["mean"], known["relations"])
 
 

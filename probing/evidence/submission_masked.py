@@ -143,8 +143,7 @@ class MaskedSubmission(Submission):
         The effect on HEADLINE is tested, and corrected over node types; others have no bounds.
         """
         hits = in_points(tables[MASKING])
-        effects = hits.by_group(T1, T0, tested=[HEADLINE])
-        (tested,) = corrected([effects])
+        (tested,) = corrected([hits.by_group(T1, T0)])
         arms = [hits.scores(arm) for arm in ARMS]
         nan = math.nan
         scores: dict[str, dict[str, ArmScores]] = {}

@@ -26,10 +26,9 @@ from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
     agreeing,
-    hall_p,
     influence_of,
     mean_estimate,
-    sign_p,
+    paired_p,
     wilson,
     wilson_difference,
 )
@@ -344,26 +343,15 @@ class Hits:
         high = np.clip(estimate.high, 0, 100)
         return estimate._replace(low=low, high=high)
 
-    def by_group(
-        self, system: str, against: str | None = None, tested: Sequence[Measure] | None = None
-    ) -> Estimate:
+    def by_group(self, system: str, against: str | None = None) -> Estimate:
         """The score of each group, (M, G), or the difference to that of another system, with p,
-        which is not corrected.
-
-        `tested`: the measures with a p-value, most of the work; by default all.
-        """
+        which is not corrected."""
         groups = self.drawn.groups.values()
-        cells = np.zeros((3, len(self.measures), len(groups)))
+        cells = np.zeros((4, len(self.measures), len(groups)))
         for column, group in enumerate(groups):
             cells[..., column] = self._of_group(group, system, against)
-        value, low, high = cells
+        value, low, high, p = cells
         n = np.array([len(group.places) for group in groups], np.intp)
-        p = np.full(value.shape, np.nan)
-        if against is not None:
-            with_p = self.measures if tested is None else tested
-            rows = [self.measures.index(measure) for measure in with_p]
-            p[rows] = self.drawn._group_p(system, against, rows)
-            low, high = agreeing(value, low, high, p)
         few = n < FEW_CLUSTERS
         low[:, few] = np.nan
         high[:, few] = np.nan
@@ -417,43 +405,30 @@ class Hits:
         return _Mean(value / max(1, len(counted)), added, influence, share)
 
     def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
-        """The value with bounds (3, M) of one group."""
+        """The value with bounds and p (4, M) of one group."""
+        gained = group.gained(system, against)
         if self.unit != PERCENT_UNIT:
-            sums = group.gained(system, against)
+            added = gained / group.total
             part = group.n / group.total
-            contribution = sums / group.total
-            influence = influence_of(contribution, part)
-            value = sums.sum(axis=1) / group.total
-            estimate = mean_estimate(value, influence, part)
-            return np.stack([estimate.value, estimate.low, estimate.high])
+            influence = influence_of(added, part)
+            tested = None if against is None else added
+            estimate = mean_estimate(added.sum(axis=1), influence, part, tested)
+            return np.stack(estimate[:4])
         columns = group.sums[system]
         if against is None:
             shares, _ = wilson(columns.distinct, group.n, group.worth)
-            return 100 * shares[:, columns.which]
+            unknown = np.full(len(self.measures), np.nan)
+            return np.stack([*(100 * shares[:, columns.which]), unknown])
         other = group.sums[against]
         both = [columns.which, other.which]
         (of_first, of_second), which = np.unique(both, axis=1, return_inverse=True)
         first = columns.distinct[of_first]
         second = other.distinct[of_second]
         differences = wilson_difference(first, second, group.n, group.worth)
-        return 100 * differences[:, which.reshape(-1)]
-
-    def _group_p(self, system: str, against: str, rows: Sequence[int]) -> np.ndarray:
-        """Of each group the p-values (rows, G) of the differences by some measures."""
-        groups = self.groups.values()
-        gained = []
-        for group in groups:
-            of_rows = group.gained(system, against)[list(rows)]
-            gained.append(Columns.of(of_rows))
-        places = [group.places for group in groups]
-        parts = list(zip(places, [columns.distinct for columns in gained]))
-        by_signs = sign_p(parts, len(self.clusters))
-        p = np.empty((len(rows), len(parts)))
-        for column, (differences, which) in enumerate(gained):
-            of_hall = hall_p(differences.astype(float))
-            largest = np.maximum(by_signs[column], of_hall)
-            p[:, column] = largest[which]
-        return p
+        value, low, high = 100 * differences[:, which.reshape(-1)]
+        p = paired_p(gained, group.n)
+        low, high = agreeing(value, low, high, p)
+        return np.stack([value, low, high, p])
 
     def content(self) -> Iterator[bytes]:
         """All that the numbers follow from."""

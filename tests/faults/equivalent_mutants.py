@@ -43,12 +43,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "negative = columns[1:len(_KEYS)] < 0",
         ): "a table that there is none of is refused next",
     },
-    "probing/stats/intervals.py": {
-        (
-            "error = np.where(error > rounding, error, 0)",
-            "error = np.where(error > (10 * rounding), error, 0)",
-        ): "an error so small gives the smallest p either way",
-    },
     "probing/runs/batches.py": {
         (
             '_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -31,17 +30,6 @@ def hall_transformed(value: float, skewness: float) -> float:
     return value + skewness * value**2 / 3 + skewness**2 * value**3 / 27 + skewness / 6
 
 
-def hall_p(differences: Sequence[float]) -> float:
-    """Two-sided p that the mean is 0, of the differences that are not 0; 1 for fewer than three."""
-    known = [of for of in differences if of != 0]
-    size = len(known)
-    if size < 3:
-        return 1.0
-    mean = sum(known) / size
-    error, skewness = moments([(of - mean) / size * math.sqrt(size / (size - 1)) for of in known])
-    return float(2 * t.sf(abs(hall_transformed(mean / error, skewness)), size - 1))
-
-
 def influence_p(value: float, influence: Sequence[float], freedom: float) -> float:
     """Two-sided p that a mean is 0, by the transformed t of its interval."""
     error, skewness = moments(influence)
@@ -62,15 +50,6 @@ def hall_interval(value: float, influence: Sequence[float], freedom: float) -> t
             )
         bounds.append(value - error * low)
     return min(bounds[0], value), max(bounds[1], value)
-
-
-def signs_p(differences: Sequence[float]) -> float:
-    """Mid-p of all sign changes of the differences."""
-    observed, farther = abs(sum(differences)), 0.0
-    for signs in itertools.product((1, -1), repeat=len(differences)):
-        total = abs(sum(sign * of for sign, of in zip(signs, differences)))
-        farther += 0.5 if math.isclose(total, observed, abs_tol=1e-9) else float(total > observed)
-    return farther / 2 ** len(differences)
 
 
 def wilson(

@@ -16,7 +16,6 @@ from probing.instruments.masking.result import FILLERS
 from probing.instruments.silencing import choose
 from probing.instruments.silencing import hits as silencing
 from probing.report.silencing import MOST, verdict
-from probing.stats import intervals
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected
 
@@ -27,25 +26,22 @@ def heads_differ(
     """How often heads are told apart from a baseline on the same edges of ten relations, in percent: by the mean, and on
     a relation: any, or, if one side finds `more` of the edges, as a share, the first."""
     rng, by_mean, by_relation = np.random.default_rng(seed), [], []
-    with patch.object(intervals, "PERMUTATIONS", 999):
-        for _ in range(simulations):
-            edges = (
-                rng.poisson(1.5, (functions, 10)) + np.eye(10, dtype=int)[np.arange(functions) % 10]
-            )
-            share = np.broadcast_to(
-                np.clip(rng.beta(1, 3, (functions, 1)), 0.02, 0.98 - more), edges.shape
-            )
-            function, relation = np.nonzero(edges)
-            n, found = edges[function, relation], share[function, relation]
-            sums = {
-                "heads": rng.binomial(n, found + more)[None],
-                "baseline": rng.binomial(n, found)[None],
-            }
-            hits = Hits.of_rows(function, [f"R{number}" for number in relation], sums, ["first"], n)
-            by_mean.append(hits.mean("heads", "baseline").at(0).significant)
-            (relations,) = corrected([hits.by_group("heads", "baseline")])
-            significant = relations.significant[0]
-            by_relation.append(significant[0] if more else significant.any())
+    for _ in range(simulations):
+        edges = rng.poisson(1.5, (functions, 10)) + np.eye(10, dtype=int)[np.arange(functions) % 10]
+        share = np.broadcast_to(
+            np.clip(rng.beta(1, 3, (functions, 1)), 0.02, 0.98 - more), edges.shape
+        )
+        function, relation = np.nonzero(edges)
+        n, found = edges[function, relation], share[function, relation]
+        sums = {
+            "heads": rng.binomial(n, found + more)[None],
+            "baseline": rng.binomial(n, found)[None],
+        }
+        hits = Hits.of_rows(function, [f"R{number}" for number in relation], sums, ["first"], n)
+        by_mean.append(hits.mean("heads", "baseline").at(0).significant)
+        (relations,) = corrected([hits.by_group("heads", "baseline")])
+        significant = relations.significant[0]
+        by_relation.append(significant[0] if more else significant.any())
     return 100 * float(np.mean(by_mean)), 100 * float(np.mean(by_relation))
 
 
@@ -65,28 +61,27 @@ def heads_serve(
         np.tile(np.arange(functions), len(names)),
         np.repeat(np.array(names, object), functions),
     )
-    with patch.object(intervals, "PERMUTATIONS", 999):
-        for _ in range(simulations):
-            costs = rng.exponential(size=(2, 16, len(names), functions)) - 1.5
-            costs += rng.exponential(size=(len(names), 1, 1, functions)).transpose(1, 2, 0, 3)
-            costs[:, 0] += more
-            measured = {}
-            for number, (best, *matched) in zip(("1", "3"), costs):
-                kept = 0 * best, -best, -np.mean(matched, axis=0)
-                sums = {system: of.reshape(1, -1) for system, of in zip(silencing.SYSTEMS, kept)}
-                measured[number] = Hits.of_rows(
-                    function, relation, sums, ["log_probability"], unit="nats"
-                )
-            means = costs[0].mean(axis=-1)  # of heads, by relation
-            relations = {
-                name: SimpleNamespace(matched=of[1:].mean(), costlier=int((of[1:] > of[0]).sum()))
-                for name, of in zip(names, means.T)
-            }
-            made = SimpleNamespace(relations=relations, heads=heads)
-            with patch.object(silencing, "hits", lambda _, measured=measured: measured):
-                said = silencing.silencing_effects(made).values()
-            found = [(verdict(one) == MOST, _more(one.together[3])) for one in said]
-            claimed.append(found[0] if more else np.any(found, axis=0))
+    for _ in range(simulations):
+        costs = rng.exponential(size=(2, 16, len(names), functions)) - 1.5
+        costs += rng.exponential(size=(len(names), 1, 1, functions)).transpose(1, 2, 0, 3)
+        costs[:, 0] += more
+        measured = {}
+        for number, (best, *matched) in zip(("1", "3"), costs):
+            kept = 0 * best, -best, -np.mean(matched, axis=0)
+            sums = {system: of.reshape(1, -1) for system, of in zip(silencing.SYSTEMS, kept)}
+            measured[number] = Hits.of_rows(
+                function, relation, sums, ["log_probability"], unit="nats"
+            )
+        means = costs[0].mean(axis=-1)  # of heads, by relation
+        relations = {
+            name: SimpleNamespace(matched=of[1:].mean(), costlier=int((of[1:] > of[0]).sum()))
+            for name, of in zip(names, means.T)
+        }
+        made = SimpleNamespace(relations=relations, heads=heads)
+        with patch.object(silencing, "hits", lambda _, measured=measured: measured):
+            said = silencing.silencing_effects(made).values()
+        found = [(verdict(one) == MOST, _more(one.together[3])) for one in said]
+        claimed.append(found[0] if more else np.any(found, axis=0))
     serves, together = 100 * np.mean(claimed, axis=0)
     return float(serves), float(together)
 
@@ -103,21 +98,18 @@ def fillers_beaten(functions: int, simulations: int, seed: int, more: float = 0)
         np.tile(np.arange(functions), 4),
         np.repeat(np.array([*"abcd"], object), functions),
     )
-    with patch.object(intervals, "PERMUTATIONS", 999):
-        for _ in range(simulations):
-            of_function = np.tile(rng.random(functions), 4)
-            sums = {}
-            for filler in ("", *(f"{name} " for name in FILLERS)):
-                for arm in ("T1", "T0"):
-                    sums[filler + arm] = 0.4 * (of_function + rng.beta(4, 1, (1, 4 * functions)))
+    for _ in range(simulations):
+        of_function = np.tile(rng.random(functions), 4)
+        sums = {}
+        for filler in ("", *(f"{name} " for name in FILLERS)):
             for arm in ("T1", "T0"):
-                sums[arm] += 0.4 * more * np.sqrt(4 / 150)  # the variance of the beta distribution
-            found = gains(Hits.of_rows(function, node_type, sums, ["jaccard"], unit="share"))
-            beaten.append(
-                found["a"][0].separated
-                if more
-                else any(of.separated for of in chain(*found.values()))
-            )
+                sums[filler + arm] = 0.4 * (of_function + rng.beta(4, 1, (1, 4 * functions)))
+        for arm in ("T1", "T0"):
+            sums[arm] += 0.4 * more * np.sqrt(4 / 150)  # the variance of the beta distribution
+        found = gains(Hits.of_rows(function, node_type, sums, ["jaccard"], unit="share"))
+        beaten.append(
+            found["a"][0].separated if more else any(of.separated for of in chain(*found.values()))
+        )
     return 100 * float(np.mean(beaten))
 
 
@@ -129,20 +121,19 @@ def candidates_chosen(functions: int, simulations: int, seed: int, more: float =
     share = 1 / distances / (1 / distances).sum()
     function = np.repeat(np.arange(functions), 40)
     relation = np.tile(np.repeat(np.arange(10), 4), functions)
-    with patch.object(intervals, "PERMUTATIONS", 999):
-        for _ in range(simulations):
-            drawn = rng.choice(len(distances), len(function), p=share)
-            hit = rng.random((len(function), 16)) < share[drawn][:, None]
-            hit[:, 5] |= rng.random(len(function)) < more
-            ranks = np.broadcast_to(
-                np.where(hit, 0, 9).astype(np.uint8)[:, None], (len(function), 1, 16)
-            )
-            head = np.zeros_like(function)
-            table = EdgeTable(
-                names, function, relation, head, distances[drawn], distances[drawn], head + 50
-            )
-            ledger = RankLedger.of(table, np.broadcast_to(ranks, (len(RULES), *ranks.shape)), {})
-            chosen_on, unseen = choose.halves(ledger)
-            found = choose.beats_guess(unseen, chosen_on, choose.ranked_heads(chosen_on))
-            chosen.append(names[0] in found if more else bool(found))
+    for _ in range(simulations):
+        drawn = rng.choice(len(distances), len(function), p=share)
+        hit = rng.random((len(function), 16)) < share[drawn][:, None]
+        hit[:, 5] |= rng.random(len(function)) < more
+        ranks = np.broadcast_to(
+            np.where(hit, 0, 9).astype(np.uint8)[:, None], (len(function), 1, 16)
+        )
+        head = np.zeros_like(function)
+        table = EdgeTable(
+            names, function, relation, head, distances[drawn], distances[drawn], head + 50
+        )
+        ledger = RankLedger.of(table, np.broadcast_to(ranks, (len(RULES), *ranks.shape)), {})
+        chosen_on, unseen = choose.halves(ledger)
+        found = choose.beats_guess(unseen, chosen_on, choose.ranked_heads(chosen_on))
+        chosen.append(names[0] in found if more else bool(found))
     return 100 * float(np.mean(chosen))
