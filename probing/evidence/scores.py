@@ -37,7 +37,7 @@ from probing.evidence.protocols import (
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
-    apply_each,
+    apply,
     cached_estimates,
     choose,
     lacks_relations,
@@ -400,8 +400,8 @@ def _random_means(
         # common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
-        both = apply_each(scored, [choose(scored), any_heads])
-        hits = side_by_side(dict(zip((PUBLISHED, HELD_OUT), both)))
+        heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
+        hits = side_by_side({name: apply(scored, choice) for name, choice in heads_of.items()})
         return {mean: chosen.hits.mean(chosen.system) for mean, chosen in hits.items()}
 
     made_of = chain([repr(on_validation).encode()], test.content())
