@@ -171,15 +171,13 @@ def test_as_many_keywords_as_eight_bits_tell_apart():
         read_edges(dataset, "python", "test", None, ("one", *further))
 
 
-def test_equal_gains_go_to_the_nearer_offset_and_the_first_keyword_and_are_listed():
+def test_equal_gains_go_to_the_nearer_offset_and_the_first_keyword():
     words = "a b c True not".split()
     edges = [("r", 0, 2, 2), ("r", 0, 1, 1), ("s", 0, 4, 4), ("s", 0, 3, 3)]
     of_function = read_edges(dataset_of((words, edges)), "python", "test")
     picks = pick(of_function)
     assert picks.names("offset", "first", "r") == [1, 2]
     assert picks.names("keyword", "first", "s") == ["True", "not"]  # as in the list of keywords
-    assert picks.ties["offset", "first", "r"] == [1]
-    assert picks.ties["keyword", "first", "s"] == [1]
     assert pick(of_function, DEPENDENT_FIRST).names("offset", "first", "r") == [-1, -2]
 
 
@@ -223,9 +221,10 @@ def slices(shared, tmp_path_factory):
 
 @pytest.mark.parametrize("language", ["python", pytest.param("java", marks=pytest.mark.long)])
 def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices, language):
-    """Every score of shared/data/baselines to within 0.05 points, where the choice is ours to make only among equals.
+    """Every score of shared/data/baselines to within 0.05 points, but for a few relations.
 
-    The published procedure leaves ties to the order of a search; each of its choices must be one of the equally best.
+    The published procedure leaves ties to the order of a search; there each of its choices must be one of the equally
+    best, by our hits.
     """
     expected, edges = reference(
         shared, datasets.load_dataset(str(slices), language, split="test"), language
@@ -246,10 +245,6 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
                 )
                 wrong = np.flatnonzero(np.abs(ours - theirs) > 0.05)
                 if len(wrong):
-                    tied = picks.ties[kind, rule, relation]
-                    assert rule == "any" and min(tied) <= wrong[0] + 1, (
-                        f"{kind} {rule} {relation}: {tied}, {wrong + 1}"
-                    )
                     differing.append((kind, rule, relation))
     listed = {
         "python": [
@@ -261,7 +256,7 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
         "java": ["If:test->body", "If:test->orelse", "Try:body->handler"],
     }
     assert differing == [("offset", "any", relation) for relation in listed[language]]
-    # their choices, by our hits: the same scores, and none that another would have beaten
+    # their choices: the same scores, and none that another would have beaten
     for relation in listed[language]:
         number = edges.relations.index(relation)
         first, last = (
