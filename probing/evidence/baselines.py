@@ -27,20 +27,15 @@ validation prefers the other of the two.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
-import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, DIRECTIONS, KS
@@ -52,7 +47,6 @@ from codesyntax_metric.topk_uas import (
     WORST_RANK,
 )
 from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
-from probing.evidence.summary import Means, Summary, means, summary
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.runs.data import label_digest, load_functions, rows
@@ -80,14 +74,6 @@ class ScoredSplit(FieldsByName):
     config: str
     split: str
     functions: int
-
-
-class BaselineSettings(ScoredSplit):
-    """Everything that determines a baseline's scores."""
-
-    direction: str
-    chosen_on: ScoredSplit
-    scoring: int
 
 
 @dataclass(eq=False)
@@ -196,9 +182,6 @@ def read_edges(
 Pairs = tuple[np.ndarray, np.ndarray]
 """Places of edges, and beside each the number of a predictor that hits it: (n,) each."""
 
-Named = dict[str, dict[str, dict[str, list[int] | list[str]]]]
-"""Kind -> rule -> relation -> offsets or keywords, best first."""
-
 Listed = dict[tuple[str, str, str], list[int]]
 """Kind, rule and relation -> numbers or places of predictors."""
 
@@ -220,11 +203,6 @@ class Picks:
             return [self.keywords[number] for number in numbers]
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
         return (sign * _offsets(self.language)[numbers]).tolist()
-
-    @property
-    def picked(self) -> Named:
-        """The names of all."""
-        return _as_json({key: self.names(*key) for key in self.lists})
 
     def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on;
@@ -253,16 +231,6 @@ class Picks:
             longer = dict.fromkeys([*picked, *added(*key, picked)])
             lists[key] = list(longer)[: max(KS)]
         return dataclasses.replace(self, lists=lists)
-
-
-def _as_json(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Kind, rule and relation -> something, as JSON."""
-    nested: dict[str, dict[str, dict[str, Any]]] = {
-        kind: {rule: {} for rule in RULES} for kind in KINDS
-    }
-    for (kind, rule, name), value in listed.items():
-        nested[kind][rule][name] = value
-    return nested
 
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
@@ -339,54 +307,14 @@ def better(ledger: RankLedger) -> Choice:
 class BaselineResult:
     """Offset, keyword and combined baseline of one split by both protocols.
 
-    `picks`: protocol -> chosen predictors; `hits`: protocol -> `offset`, `keyword` or `combined` ->
-    what it hits.
+    `settings`: of the split that is scored; `picks`: protocol -> chosen predictors; `hits`:
+    protocol -> `offset`, `keyword` or `combined` -> what it hits.
     """
 
-    settings: BaselineSettings
+    settings: ScoredSplit
+    direction: str
     picks: dict[str, Picks]
     hits: dict[str, dict[str, ChosenHits]]
-
-    @cached_property
-    def summaries(self) -> dict[str, dict[str, Summary]]:
-        """Protocol -> baseline -> its scores."""
-        return {
-            protocol: {kind: summary(chosen) for kind, chosen in of_kinds.items()}
-            for protocol, of_kinds in self.hits.items()
-        }
-
-    @cached_property
-    def same_relations(self) -> dict[str, Means]:
-        """Baseline -> the means of *published* over the relations of *held-out*, which compare with
-        its means."""
-        relations = {kind: chosen.relations for kind, chosen in self.hits["held-out"].items()}
-        return {
-            kind: means(chosen.only(relations[kind]).hits.mean(kind))
-            for kind, chosen in self.hits["published"].items()
-        }
-
-    def to_json(self) -> str:
-        """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""
-        protocols = {}
-        for protocol, summaries in self.summaries.items():
-            picks = self.picks[protocol]
-            numbers = {name: summed.model_dump() for name, summed in summaries.items()}
-            choices = {"picked": picks.picked}
-            protocols[protocol] = choices | numbers
-        result = {
-            "settings": self.settings.model_dump(),
-            "protocols": protocols,
-            "same_relations": self.same_relations,
-        }
-        return json.dumps(result, indent=1, allow_nan=False) + "\n"
-
-    def save(self, folder: str | os.PathLike) -> Path:
-        """Write the result atomically into `folder`; return the file's path."""
-        settings = self.settings
-        text = json.dumps(settings.model_dump(), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        name = f"baselines.{settings.config}.{settings.split}.{digest}.json"
-        return write(Path(folder) / name, self.to_json())
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
@@ -401,11 +329,9 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
     as_published = {kind: published(only(same, kind), kind) for kind in KINDS}
     as_published[BEST_BASELINE] = published(same, BEST_BASELINE)
     on_validation, as_held_out = chosen_on(validation, test, direction)
-    settings = BaselineSettings(
-        **test.settings, direction=direction, chosen_on=validation.settings, scoring=SCORING_VERSION
-    )
     picks = {"published": on_test, "held-out": on_validation}
-    return BaselineResult(settings, picks, {"published": as_published, "held-out": as_held_out})
+    hits = {"published": as_published, "held-out": as_held_out}
+    return BaselineResult(test.settings, direction, picks, hits)
 
 
 def chosen_on(
