@@ -22,6 +22,7 @@ from probing.cli import options
 from probing.cli.group import (
     main,
     note,
+    note_frame,
     note_saved,
     note_shard,
     one_line,
@@ -205,10 +206,8 @@ def score(
     the result beside it, or a folder. The command needs neither the model nor torch. The CSV file
     is the table that `probing.scores` returns.
     """
-    from codesyntax_dataset.atomic import write
     from probing.instruments.attention.result import ProbeResult
     from probing.instruments.registry import INSTRUMENTS
-    from probing.report.document import in_csv
     from probing.report.results import parts
     from probing.runs.ledger_file import instrument_of
     from probing.runs.repositories import clustered_by
@@ -223,7 +222,7 @@ def score(
             print_made(result, parts, wide, as_json)
     if csv is not None:
         frame = probing.scores([result_path(ledger) for ledger in ledgers], data, cluster)
-        note(f"wrote {write(csv, frame.map(in_csv, na_action='ignore').to_csv(index=False))}")
+        note_frame(frame, csv)
 
 
 @main.command()

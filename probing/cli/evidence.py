@@ -15,7 +15,14 @@ from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
-from probing.cli.group import main, note, one_line, print_made, print_saved, quiet_libraries
+from probing.cli.group import (
+    main,
+    note_frame,
+    one_line,
+    print_made,
+    print_saved,
+    quiet_libraries,
+)
 
 
 @main.command()
@@ -111,22 +118,26 @@ def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wi
     type=click.Choice(DIRECTIONS),
     help="The direction in which to search.  [default: head-to-dependent; dependent-to-head for sentences]",
 )
-@click.option("--output", type=options.FOLDER_PATH, help="Folder for the result.")
-@options.shared("wide as_json")
-def baseline(as_json: bool, wide: bool, output: Path | None, **arguments: Any) -> None:
+@click.option(
+    "--csv",
+    type=options.FILE_PATH,
+    help="Also write every score with its interval to this CSV file, as `score` does.",
+)
+@options.shared("wide")
+def baseline(wide: bool, csv: Path | None, **arguments: Any) -> None:
     """Score the baselines that need no model.
 
     The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the
     published and the held-out protocol.
     """
     quiet_libraries()
-    from probing.evidence import baselines
+    from probing.evidence import baselines, scores
     from probing.report import results
 
     result = baselines.baseline(**arguments)
-    print_made(result, results.baselines, wide, as_json)
-    if output:
-        note(f"wrote {result.save(output)}")
+    print_made(result, results.baselines, wide)
+    if csv is not None:
+        note_frame(scores.frame_of(scores.of_offsets_and_keywords(result)), csv)
 
 
 @main.command()

@@ -203,3 +203,12 @@ def note_shard(shard: str | None, output: Path | None) -> None:
         note(
             f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them"
         )
+
+
+def note_frame(frame: Any, file: Path) -> None:
+    """Write a table of scores as CSV."""
+    from codesyntax_dataset.atomic import write
+    from probing.report.document import in_csv
+
+    text = frame.map(in_csv, na_action="ignore").to_csv(index=False)
+    note(f"wrote {write(file, text)}")

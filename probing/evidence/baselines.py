@@ -27,20 +27,15 @@ validation prefers the other of the two.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, DIRECTIONS, KS
@@ -52,7 +47,6 @@ from codesyntax_metric.topk_uas import (
     WORST_RANK,
 )
 from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
-from probing.evidence.summary import Means, Summary, means, summary
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.runs.data import label_digest, load_functions, rows
@@ -80,14 +74,6 @@ class ScoredSplit(FieldsByName):
     config: str
     split: str
     functions: int
-
-
-class BaselineSettings(ScoredSplit):
-    """Everything that determines a baseline's scores."""
-
-    direction: str
-    chosen_on: ScoredSplit
-    scoring: int
 
 
 @dataclass(eq=False)
@@ -193,19 +179,8 @@ def read_edges(
     )
 
 
-class Patterns(NamedTuple):
-    """The edges of one relation, grouped by the predictors that hit them: many edges share a
-    pattern.
-
-    `hits`: bool (patterns, predictors); `pattern`: (edges,), the index of each edge's pattern.
-    """
-
-    hits: np.ndarray
-    pattern: np.ndarray
-
-
-Named = dict[str, dict[str, dict[str, list[int] | list[str]]]]
-"""Kind -> rule -> relation -> offsets or keywords, best first."""
+Pairs = tuple[np.ndarray, np.ndarray]
+"""Places of edges, and beside each the number of a predictor that hits it: (n,) each."""
 
 Listed = dict[tuple[str, str, str], list[int]]
 """Kind, rule and relation -> numbers or places of predictors."""
@@ -213,14 +188,13 @@ Listed = dict[tuple[str, str, str], list[int]]
 
 @dataclass(frozen=True)
 class Picks:
-    """Chosen baselines: kind, rule and relation -> predictors, best first, as column numbers of
-    `Patterns.hits`."""
+    """Chosen baselines: kind, rule and relation -> predictors, best first, as places in `_offsets` or
+    `keywords`."""
 
     language: str
     keywords: tuple[str, ...]
     direction: str
     lists: Listed
-    ties: Listed  # the places, from 1, at which others gain as much
 
     def names(self, kind: str, rule: str, relation: str) -> list[int] | list[str]:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
@@ -229,11 +203,6 @@ class Picks:
             return [self.keywords[number] for number in numbers]
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
         return (sign * _offsets(self.language)[numbers]).tolist()
-
-    @property
-    def picked(self) -> Named:
-        """The names of all."""
-        return _as_json({key: self.names(*key) for key in self.lists})
 
     def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on;
@@ -264,63 +233,42 @@ class Picks:
         return dataclasses.replace(self, lists=lists)
 
 
-def _as_json(listed: Mapping[tuple[str, str, str], Any]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Kind, rule and relation -> something, as JSON."""
-    nested: dict[str, dict[str, dict[str, Any]]] = {
-        kind: {rule: {} for rule in RULES} for kind in KINDS
-    }
-    for (kind, rule, name), value in listed.items():
-        nested[kind][rule][name] = value
-    return nested
-
-
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
     """Choose the best baselines for `edges`: for each relation and rule the greedy list for k = 1
     to 20."""
-    lists: Listed = {}
-    ties: Listed = {}
-    for kind, rule, relation, _, patterns in _edges_by_relation(edges, direction):
-        key = kind, rule, edges.relations[relation]
-        lists[key], ties[key] = greedy(patterns, max(KS))
-    return Picks(edges.language, edges.keywords, direction, lists, ties)
+    lists = {
+        (kind, rule, relation): greedy(*pairs, max(KS))
+        for kind, rule, relation, _, pairs in _hits_by_relation(edges, direction)
+    }
+    return Picks(edges.language, edges.keywords, direction, lists)
 
 
-def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
-    """Greedy maximum coverage: up to `length` predictors, each the one that gains most edges, the
-    first of equals.
-
-    Also returns the positions in the list, from 1, with several equally good predictors.
-    """
-    hits = patterns.hits.astype(np.float32)  # products in float32 are exact below 2**24 edges
-    left = np.bincount(patterns.pattern, minlength=len(hits)).astype(np.float32)
+def greedy(edge: np.ndarray, number: np.ndarray, length: int) -> list[int]:
+    """Greedy maximum coverage, from `Pairs`: up to `length` predictors, each the one that gains most
+    edges, the first of equals."""
     picked: list[int] = []
-    tied: list[int] = []
-    while len(picked) < min(length, hits.shape[1]):
-        # some BLAS kernels set flags for lanes beyond the arrays: all numbers are finite
-        with np.errstate(all="ignore"):
-            gain = left @ hits  # (predictors,)
-        best = int(gain.argmax())
-        if gain[best] == 0:
-            break
+    while len(edge) and len(picked) < length:
+        best = int(np.bincount(number).argmax())
         picked.append(best)
-        if np.count_nonzero(gain == gain[best]) > 1:
-            tied.append(len(picked))
-        left[patterns.hits[:, best]] = 0
-    return picked, tied
+        missed = np.ones(edge.max() + 1, bool)
+        missed[edge[number == best]] = False
+        left = missed[edge]
+        edge, number = edge[left], number[left]
+    return picked
 
 
 def ledger(edges: Edges, picks: Picks) -> RankLedger:
     """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for
     each of KINDS."""
     ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
-    for kind, rule, relation, index, patterns in _edges_by_relation(edges, picks.direction):
-        numbers = picks.lists.get((kind, rule, edges.relations[relation]), [])
-        if not numbers:
-            continue
-        listed = patterns.hits[:, numbers]  # (patterns, list)
-        position = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
-        of_kind = ranks[RULES.index(rule), :, 0, KINDS.index(kind)]
-        of_kind[index] = position[patterns.pattern]
+    for kind, rule, relation, index, pairs in _hits_by_relation(edges, picks.direction):
+        edge, number = pairs
+        picked = picks.lists.get((kind, rule, relation), [])
+        place = np.full(max(MOST_KEYWORDS, len(_offsets(edges.language))), WORST_RANK, np.uint8)
+        place[picked] = np.arange(len(picked))
+        rank = np.full(len(index), WORST_RANK, np.uint8)
+        np.minimum.at(rank, edge, place[number])
+        ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = rank
     settings = {
         "baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
     }
@@ -359,54 +307,14 @@ def better(ledger: RankLedger) -> Choice:
 class BaselineResult:
     """Offset, keyword and combined baseline of one split by both protocols.
 
-    `picks`: protocol -> chosen predictors; `hits`: protocol -> `offset`, `keyword` or `combined` ->
-    what it hits.
+    `settings`: of the split that is scored; `picks`: protocol -> chosen predictors; `hits`:
+    protocol -> `offset`, `keyword` or `combined` -> what it hits.
     """
 
-    settings: BaselineSettings
+    settings: ScoredSplit
+    direction: str
     picks: dict[str, Picks]
     hits: dict[str, dict[str, ChosenHits]]
-
-    @cached_property
-    def summaries(self) -> dict[str, dict[str, Summary]]:
-        """Protocol -> baseline -> its scores."""
-        return {
-            protocol: {kind: summary(chosen) for kind, chosen in of_kinds.items()}
-            for protocol, of_kinds in self.hits.items()
-        }
-
-    @cached_property
-    def same_relations(self) -> dict[str, Means]:
-        """Baseline -> the means of *published* over the relations of *held-out*, which compare with
-        its means."""
-        relations = {kind: chosen.relations for kind, chosen in self.hits["held-out"].items()}
-        return {
-            kind: means(chosen.only(relations[kind]).hits.mean(kind))
-            for kind, chosen in self.hits["published"].items()
-        }
-
-    def to_json(self) -> str:
-        """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""
-        protocols = {}
-        for protocol, summaries in self.summaries.items():
-            picks = self.picks[protocol]
-            numbers = {name: summed.model_dump() for name, summed in summaries.items()}
-            choices = {"picked": picks.picked, "ties": _as_json(picks.ties)}
-            protocols[protocol] = choices | numbers
-        result = {
-            "settings": self.settings.model_dump(),
-            "protocols": protocols,
-            "same_relations": self.same_relations,
-        }
-        return json.dumps(result, indent=1, allow_nan=False) + "\n"
-
-    def save(self, folder: str | os.PathLike) -> Path:
-        """Write the result atomically into `folder`; return the file's path."""
-        settings = self.settings
-        text = json.dumps(settings.model_dump(), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        name = f"baselines.{settings.config}.{settings.split}.{digest}.json"
-        return write(Path(folder) / name, self.to_json())
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
@@ -421,11 +329,9 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
     as_published = {kind: published(only(same, kind), kind) for kind in KINDS}
     as_published[BEST_BASELINE] = published(same, BEST_BASELINE)
     on_validation, as_held_out = chosen_on(validation, test, direction)
-    settings = BaselineSettings(
-        **test.settings, direction=direction, chosen_on=validation.settings, scoring=SCORING_VERSION
-    )
     picks = {"published": on_test, "held-out": on_validation}
-    return BaselineResult(settings, picks, {"published": as_published, "held-out": as_held_out})
+    hits = {"published": as_published, "held-out": as_held_out}
+    return BaselineResult(test.settings, direction, picks, hits)
 
 
 def chosen_on(
@@ -478,26 +384,22 @@ def baseline(
     )
 
 
-def _edges_by_relation(
+def _hits_by_relation(
     edges: Edges, direction: str
-) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:
-    """Yield, for each kind, rule and relation that has edges, their indices in `edges` and their
-    patterns."""
+) -> Iterator[tuple[str, str, str, np.ndarray, Pairs]]:
+    """Yield, for each kind, rule and relation that has edges, their indices in `edges`, and which of
+    these predictors hit."""
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
-    by_relation = np.argsort(edges.relation, kind="stable")
-    ends = np.cumsum(np.bincount(edges.relation, minlength=len(edges.relations)))
-    places = np.split(by_relation, ends[:-1])
-    kinds: list[tuple[Iterable[np.ndarray], Callable[[np.ndarray], np.ndarray]]] = [
-        _offset_patterns(edges),
-        _keyword_patterns(edges, direction),
-    ]
-    for kind, (codes, expand) in zip(KINDS, kinds):
-        for rule, edge_codes in zip(RULES, codes):
-            for relation, index in enumerate(places):
-                if len(index):
-                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True)
-                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern)
+    repeated = _repeated(edges.keyword)
+    for relation, name in enumerate(edges.relations):
+        index = np.flatnonzero(edges.relation == relation)
+        if len(index):
+            some = edges.take(index)
+            hits = _offset_hits(some), _keyword_hits(some, direction, *repeated)
+            for kind, by_rule in zip(KINDS, hits):
+                for rule, pairs in zip(RULES, by_rule):
+                    yield kind, rule, name, index, pairs
 
 
 @cache
@@ -510,79 +412,61 @@ def _offsets(language: str) -> np.ndarray:
     return offsets
 
 
-def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-    """For each rule the offsets that hit each edge, as codes (E,), and how to expand codes to
-    columns of `_offsets`.
-
-    They are a run, whose code is the number of its first and of its last one; a run without any is
-    -1.
-    """
+def _offset_hits(edges: Edges) -> Iterator[Pairs]:
+    """By each rule the offsets that hit edges, which are a run, as places in `_offsets`."""
     allowed = LANGUAGES[edges.language].offsets
-    columns = _offsets(edges.language)
+    place = np.full(len(allowed), -1)
+    place[_offsets(edges.language) - allowed[0]] = np.arange(len(_offsets(edges.language)))
     first = edges.first - edges.head
     last = edges.last - edges.head
-    codes = []
     for begin, end in ((first, first), (first, last), (last, last)):
-        begin = np.maximum(begin, allowed[0])
-        end = np.minimum(end, allowed[-1])
-        run = (begin - allowed[0]) * len(allowed) + end - allowed[0]
-        codes.append(np.where(begin <= end, run, -1))
-
-    def expand(codes: np.ndarray) -> np.ndarray:
-        begin, end = np.divmod(codes[:, None], len(allowed))
-        column = columns - allowed[0]
-        return (codes[:, None] >= 0) & (begin <= column) & (column <= end)  # (patterns, offsets)
-
-    return codes, expand
+        edge, offset = _runs(np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1]) + 1)
+        number = place[offset - allowed[0]]
+        yield edge[number >= 0], number[number >= 0]
 
 
-def _keyword_patterns(
-    edges: Edges, direction: str
-) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """For each rule and edge the keywords that hit, as codes (rules, E) of a bit each, and how to
-    expand codes to columns of keywords."""
-    number = max(1, len(edges.keywords))  # natural languages have none
-    hits = np.zeros((len(RULES), len(edges), number), bool)
-    keywords = np.flatnonzero(edges.keyword >= 0)
-    order = keywords[np.argsort(edges.keyword[keywords], kind="stable")]
-    in_order = edges.keyword[order]
-    same = in_order[1:] == in_order[:-1]
-    # neighbours among equal keywords; one of another function is further than all tokens of an edge
-    earlier = order[:-1][same]
-    later = order[1:][same]
+def _runs(begin: np.ndarray, end: np.ndarray) -> Pairs:
+    """The whole numbers from `begin` until `end` (E,), and before each the place of its run."""
+    size = np.maximum(end - begin, 0)
+    run = np.repeat(np.arange(len(size)), size)
+    start = begin - (size.cumsum() - size)
+    return run, np.arange(len(run)) + start[run]
+
+
+def _repeated(keyword: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each token the one before it, and behind it, of the same keyword, of whatever function; -1
+    and T without any: (T,) each."""
+    places = np.flatnonzero(keyword >= 0)
+    order = places[np.argsort(keyword[places], kind="stable")]
+    same = np.flatnonzero(np.diff(keyword[order]) == 0)
+    before = np.full(len(keyword), -1)
+    behind = np.full(len(keyword), len(keyword))
+    before[order[same + 1]] = order[same]
+    behind[order[same]] = order[same + 1]
+    return before, behind
+
+
+def _keyword_hits(
+    edges: Edges, direction: str, before: np.ndarray, behind: np.ndarray
+) -> Iterator[Pairs]:
+    """By each rule the keywords that hit edges. `before`, `behind`: as of `_repeated`; equal keywords
+    of another function are further than all tokens of an edge."""
+    keyword = edges.keyword
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
-    behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
+    nearest = np.maximum(
+        first, head + 1
+    )  # the first token of the dependent that is behind the head
     if direction == DEPENDENT_TO_HEAD:
-        repeated = np.full(len(edges.keyword), len(edges.keyword))
-        repeated[earlier] = later
-        word = edges.keyword[head]
-        furthest = np.minimum(last, repeated[head])
-        # of all tokens, `behind` sees the head best
-        for rule, reading in enumerate((first, behind, last)):
-            hit = np.flatnonzero((word >= 0) & (head < reading) & (reading <= furthest))
-            hits[rule, hit, word[hit]] = True
-    else:
-        previous = np.full(len(edges.keyword), -1)
-        previous[later] = earlier
-        # a pair for each edge and keyword token in its dependent
-        begin = np.searchsorted(keywords, behind)
-        count = np.maximum(np.searchsorted(keywords, last, side="right") - begin, 0)
-        edge = np.repeat(np.arange(len(edges)), count)
-        start = begin - (count.cumsum() - count)
-        token = keywords[np.arange(count.sum()) + np.repeat(start, count)]
-        nearest = previous[token] <= head[edge]
-        edge = edge[nearest]
-        token = token[nearest]
-        at_first = token == first[edge]
-        at_last = token == last[edge]
-        for rule, counts in enumerate((at_first, slice(None), at_last)):
-            hits[rule, edge[counts], edges.keyword[token[counts]]] = True
-
-    bits = np.packbits(hits, axis=-1)
-    codes = bits.view(f"S{bits.shape[-1]}")[..., 0]  # texts are sorted faster than rows
-
-    def expand(codes: np.ndarray) -> np.ndarray:
-        rows = np.ascontiguousarray(codes).view(np.uint8).reshape(len(codes), -1)
-        return np.unpackbits(rows, axis=1, count=len(edges.keywords)).astype(bool)
-
-    return codes, expand
+        # of all tokens, `nearest` sees the head best
+        for reading in (first, nearest, last):
+            seen = (head < reading) & (reading <= np.minimum(last, behind[head]))
+            hit = np.flatnonzero((keyword[head] >= 0) & seen)
+            yield hit, keyword[head[hit]]
+        return
+    places = np.flatnonzero(keyword >= 0)
+    begin = np.searchsorted(places, nearest)
+    edge, place = _runs(begin, np.searchsorted(places, last, side="right"))
+    token = places[place]
+    for counts in (token == first[edge], True, token == last[edge]):
+        hit = (before[token] <= head[edge]) & counts
+        yield edge[hit], keyword[token[hit]]

@@ -24,6 +24,7 @@ from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
+    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
 )
@@ -35,7 +36,7 @@ from probing.evidence.protocols import (
     SAME_RELATIONS,
     ChosenHits,
     Comparison,
-    apply_each,
+    apply,
     check_alike,
     choice_of,
     choose_least,
@@ -320,7 +321,10 @@ class Evidence:
             if len(unread)
             else choice_of(validation)
         )
-        return dict(zip(PUBLISHED_FIRST, apply_each(test.ledger, (choice_of(test), held_out))))
+        return {
+            PUBLISHED: apply(test.ledger, choice_of(test)),
+            HELD_OUT: apply(test.ledger, held_out),
+        }
 
     @cached_property
     def _unread(self) -> np.ndarray:

@@ -29,7 +29,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.stats.cache import cached
-from probing.stats.hits import Columns, Group, Hits
+from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected, family
 
 SAME_RELATIONS = "published, held-out's relations"
@@ -51,8 +51,7 @@ ONE_GUESS = ((RULES[0], KS[0]),)
 _PLACES = np.array(KS) - 1
 """Where hits within k are, of all k from 1."""
 
-_WORST = max(KS)
-"""As good as any rank behind it."""
+_BY_RULE_AND_K = len(RULES), len(KS)
 
 Choice = dict[str, np.ndarray]
 """Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k,
@@ -245,85 +244,38 @@ def _heads_by_rule(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
 def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits:
     """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not
     have."""
-    return apply_each(ledger, [choice], system)[0]
-
-
-def apply_each(
-    ledger: RankLedger, choices: Sequence[Choice], system: str = MODEL
-) -> list[ChosenHits]:
-    """The same for several choices of heads, for which the ranks are read once."""
-    guesses = [_heads_by_guess(ledger, choice) for choice in choices]
-    ranks = ledger.of_heads(*np.concatenate(guesses, axis=1))
-    np.minimum(ranks, _WORST, out=ranks)  # (all guesses, rules, E)
-    ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
-    by_choice = zip(choices, np.split(ranks, ends))
-    return [_hits_of_choice(ledger, choice, own, system) for choice, own in by_choice]
-
-
-def _hits_of_choice(
-    ledger: RankLedger, choice: Choice, ranks: np.ndarray, system: str
-) -> ChosenHits:
-    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in
-    `_heads_by_guess`."""
-    functions, row = np.unique(ledger.function, return_inverse=True)
-    present = np.bincount(ledger.relation, minlength=len(ledger.relations))
-    names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
-    groups = {}
-    unchosen = {}
-    for name in names:
-        number = ledger.relations.index(name)
-        if name not in choice:
-            unchosen[name] = int(present[number])
-            continue
-        index = np.flatnonzero(ledger.relation == number)
-        places, own = np.unique(row[index], return_inverse=True)
-        edges = np.bincount(own)
-        small = np.int16 if edges.max() < 2**15 else np.int32
-        hits = np.zeros((len(RULES), len(KS), len(places)), small)
-        for rule, heads_by_k in enumerate(choice[name]):
-            distinct, which = _distinct(heads_by_k)
-            for guess in range(len(distinct)):
-                by_it = which == guess
-                cells = own * (_WORST + 1) + ranks[guess, rule, index]
-                counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
-                within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
-                hits[rule, by_it] = within.T[_PLACES[by_it]]
-        columns = Columns.of(hits.reshape(len(MEASURES), -1))
-        groups[name] = Group(places, edges, {system: columns})
-    chosen_hits = Hits(
-        functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories
-    )
-    return ChosenHits(system, chosen_hits, choice, unchosen)
-
-
-def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
-    """Layers and heads (2, n, rules, relations of the ledger): the distinct ones that a relation
-    chose, in order."""
-    layers, heads = ledger.ranks.shape[2:]
-    distinct = {}
-    for number in np.unique(ledger.relation).tolist():
-        name = ledger.relations[number]
-        for rule, heads_by_k in enumerate(choice.get(name, ())):
-            distinct[rule, name], _ = _distinct(heads_by_k)
-    most = max(map(len, distinct.values()), default=0)
-    cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
-    for (rule, name), chosen in distinct.items():
-        beyond = (chosen >= (layers, heads)).any(axis=1)
-        if beyond.any():
-            layer, head = chosen[beyond.argmax()]
+    shape = ledger.ranks.shape[2:]
+    chosen = np.zeros((2, *_BY_RULE_AND_K, len(ledger.relations)), np.intp)
+    for number, name in enumerate(ledger.relations):
+        heads = choice.get(name, np.zeros((*_BY_RULE_AND_K, 2), np.intp))
+        beyond = heads[(heads >= shape).any(axis=-1)]
+        if len(beyond):
+            layer, head = beyond[0]
             raise LedgerError(
-                f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                f"head {layer}-{head} was chosen for {name}, but the ledger has {shape[0]} layers of {shape[1]} "
                 "heads: choose on a ledger of the same model"
             )
-        cells[:, : len(chosen), rule, ledger.relations.index(name)] = chosen.T
-    return cells
-
-
-def _distinct(heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of heads (k, 2), in order, and for each of them which that is (k,)."""
-    as_one = heads @ (1 << 32, 1)  # much faster than over an axis
-    numbers, which = np.unique(as_one, return_inverse=True)
-    return np.stack(np.divmod(numbers, 1 << 32), axis=-1), which
+        chosen[..., number] = np.moveaxis(heads, -1, 0)
+    layer, head = chosen  # (rules, k, relations)
+    rule = np.arange(len(RULES))[:, None, None]
+    within = np.empty((*_BY_RULE_AND_K, len(ledger)), bool)
+    for part, ranks in ledger.parts():
+        relation = ledger.relation[part]
+        edge = np.arange(len(relation))
+        rank = ranks[rule, edge, layer[..., relation], head[..., relation]]
+        within[..., part] = rank < np.array(KS)[:, None]
+    names = np.asarray(ledger.relations, object)[ledger.relation]
+    every = Hits.of_rows(
+        ledger.function,
+        names,
+        {system: within.reshape(len(MEASURES), -1)},
+        MEASURES,
+        left_out=NOT_IN_MEAN,
+        repositories=ledger.repositories,
+    )
+    groups = {name: group for name, group in every.groups.items() if name in choice}
+    unchosen = {name: group.total for name, group in every.groups.items() if name not in choice}
+    return ChosenHits(system, replace(every, groups=groups), choice, unchosen)
 
 
 def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -37,7 +37,7 @@ from probing.evidence.protocols import (
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
-    apply_each,
+    apply,
     cached_estimates,
     choose,
     lacks_relations,
@@ -133,8 +133,6 @@ def scores(
     Raises LedgerError for what are no results, or do not belong together; DataNotFound if the data
     are not found.
     """
-    import pandas
-
     alone = isinstance(results, (str, os.PathLike, Record))
     every: Any = [results] if alone else results
     with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
@@ -147,6 +145,13 @@ def scores(
             rows_of = _OF_RESULT.get(instrument, _plain)
             for file in of_instrument:
                 rows += rows_of(INSTRUMENTS[instrument].result.load(file))
+    return frame_of(rows)
+
+
+def frame_of(rows: Iterable[Row]) -> Any:
+    """Rows as a pandas.DataFrame, each once."""
+    import pandas
+
     frame = pandas.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     return frame.astype({"step": "Int64", "k": "Int64", "n": int, "functions": int, "items": int})
 
@@ -353,11 +358,26 @@ _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
 def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
     """Rows of what needs no model, on the functions that all of `evidence` share."""
     first = evidence[0]
-    known = first.splits.baselines
+    yield from of_offsets_and_keywords(first.splits.baselines)
+    ledgers = [member.probed.test.ledger for member in evidence]
+    heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
     about = _shared_cells(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
-    kinds = kinds_of(first.probed.test.settings.config)
+    yield from _at_random(first, about, heads)
+
+
+def of_offsets_and_keywords(known: BaselineResult) -> Iterator[Row]:
+    """Rows of offsets, keywords and the better of the two."""
+    about = {
+        **_WITHOUT_MODEL,
+        "config": known.settings.config,
+        "split": known.settings.split,
+        "direction": known.direction,
+        "instrument": ATTENTION,
+        "measure": "uas",
+        "cluster": cluster_unit(),
+    }
     for protocol in PUBLISHED_FIRST:
-        for kind in kinds:
+        for kind in kinds_of(known.settings.config):
             chosen = known.hits[protocol][kind]
             picked = partial(_picked, known, protocol, kind)
             shown = _chosen_scores(chosen, {**about, "protocol": protocol}, picked)
@@ -367,9 +387,6 @@ def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
                 same = side_by_side(both)[SAME_RELATIONS]
                 shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
                 yield from shown.scored_means(kind)
-    ledgers = [member.probed.test.ledger for member in evidence]
-    heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
-    yield from _at_random(first, about, heads)
 
 
 def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
@@ -400,8 +417,8 @@ def _random_means(
         # common
         cells = np.zeros((len(RULES), len(KS), 2), int)
         any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
-        both = apply_each(scored, [choose(scored), any_heads])
-        hits = side_by_side(dict(zip((PUBLISHED, HELD_OUT), both)))
+        heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
+        hits = side_by_side({name: apply(scored, choice) for name, choice in heads_of.items()})
         return {mean: chosen.hits.mean(chosen.system) for mean, chosen in hits.items()}
 
     made_of = chain([repr(on_validation).encode()], test.content())

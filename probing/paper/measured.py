@@ -94,7 +94,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     rows += list(_against_offset(rows))
     for number, row in enumerate(rows):
         if row.system == OFFSET and row.group != MEAN:
-            offsets = picks.picked["offset"][row.rule].get(row.group, [])
+            offsets = picks.names("offset", row.rule, row.group)
             chosen = str(offsets[0]) if offsets else ""
             rows[number] = row._replace(chosen=chosen)
     return Measured(edges.settings.functions, models, rows)

@@ -9,6 +9,7 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
+from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, at_step, head_name
@@ -151,32 +152,37 @@ def baselines(result: BaselineResult) -> list[str | Table]:
 def _baseline_relations(result: BaselineResult) -> Table:
     settings, picks = result.settings, result.picks[PUBLISHED]
     kinds = kinds_of(settings.config)
+    place = MEASURES.index((RULE, int(K)))
+    scores = {
+        protocol: {
+            kind: dict(zip(hits[kind].relations, hits[kind].hits.scores(kind)[place].tolist()))
+            for kind in kinds
+        }
+        for protocol, hits in result.hits.items()
+    }
+    best = scores[PUBLISHED][BEST_BASELINE]
+    hits = result.hits[PUBLISHED][BEST_BASELINE].hits
     rows = []
-    for name, entry in result.summaries[PUBLISHED][BEST_BASELINE].relations.items():
+    for name in sorted(best, key=lambda name: (-best[name], name)):
+        group = hits.groups[name]
         picked = [*picks.names("offset", RULE, name)[:1], *picks.names("keyword", RULE, name)[:1]]
-        row: dict[str, Any] = {"edges": entry.edges, "picked": " ".join(map(str, picked))}
-        row["relation"] = starred(name, entry.in_mean) + (" !" if entry.few_functions else "")
-        for protocol, summaries in result.summaries.items():
-            relations = {kind: summaries[kind].relations.get(name) for kind in kinds}
-            row[protocol] = {
-                kind: scores[RULE][K].score[0] for kind, scores in relations.items() if scores
-            }
-        rows.append((-entry[RULE][K].score[0], name, row))
+        row: dict[str, Any] = {"edges": group.total, "picked": " ".join(map(str, picked))}
+        row["relation"] = starred(name, name in hits.counted) + (" !" if group.few else "")
+        for protocol, of_kinds in scores.items():
+            row[protocol] = {kind: of_kinds[kind].get(name) for kind in kinds}
+        rows.append(row)
     return specs.table(
-        "baselines",
-        [row for *_, row in sorted(rows, key=lambda ranked: ranked[:2])],
-        settings=settings,
-        units=language_of(settings.config).units,
-        kinds=kinds,
+        "baselines", rows, result=result, units=language_of(settings.config).units, kinds=kinds
     )
 
 
 def _baseline_means(result: BaselineResult) -> Table:
     rows = []
-    for protocol, summaries in result.summaries.items():
-        relations = summaries[BEST_BASELINE].relations.values()
-        number = sum(entry.in_mean for entry in relations)
+    for protocol, hits in result.hits.items():
+        number = len(hits[BEST_BASELINE].hits.counted)
         for kind in kinds_of(result.settings.config):
             about = {"baseline": f"{kind}, {protocol}", "relations": number}
-            rows.append({**about, **summaries[kind].scores[RULE]})
+            mean = hits[kind].hits.mean(kind)
+            by_k = {k: mean.at(MEASURES.index((RULE, int(k)))) for k in TABLE_KS}
+            rows.append({**about, **by_k})
     return specs.table("baseline-means", rows)

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from support.evidence.numbers import numbers_of
 
 import probing
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_metric.topk_uas import RULES
-from probing.evidence.gather import find, gather
+from probing.evidence.gather import PUBLISHED_FIRST, find, gather
+from probing.evidence.protocols import MEASURES
 from probing.evidence.verify import verify
 from probing.publish.board import read
 from probing.report.findings import read_findings
@@ -89,22 +88,39 @@ def test_results_are_probed_again_where_they_lie(file):
     assert verify(file, model=SMALL / "mouse").accepted
 
 
+def assert_scores(chosen, entry, score_of):
+    """The means and the scores of relations, but for bounds, which were made otherwise."""
+    means = [entry["scores"][rule][str(k)][0] for rule, k in MEASURES]
+    assert chosen.hits.mean(chosen.system).value == pytest.approx(means, abs=1e-6)
+    assert chosen.relations == sorted(entry["relations"]) and not chosen.unchosen
+    for column, name in enumerate(chosen.relations):
+        cells = [score_of(entry["relations"][name][rule][str(k)]) for rule, k in MEASURES]
+        assert chosen.hits.scores(chosen.system)[:, column] == pytest.approx(cells, abs=1e-6)
+
+
 @pytest.mark.slow
 def test_evidence_of_results_is_the_entry_that_was_made_of_them():
     """By all numbers of an entry of that time, which had them."""
     (evidence,) = gather(find([SMALL / "results"]))
-    scores = numbers_of(evidence)
-    for of_kinds in scores["baselines"].values():
-        for of in of_kinds.values():  # entries of that time had the scores of baselines alone
-            assert set(of.pop("unchosen")) == set()
-            of["relations"] = {
-                name: {
-                    rule: {k: cell["score"][0] for k, cell in relation[rule].items()}
-                    for rule in RULES
-                }
-                for name, relation in of["relations"].items()
-            }
-    assert _rounded({name: ENTRY[name] for name in scores}) == _rounded(scores)
+    for protocol in PUBLISHED_FIRST:
+        model = evidence.hits[protocol]
+        entry = ENTRY["protocols"][protocol]
+        assert_scores(model, entry, lambda cell: cell["score"][0])
+        for name, group in model.hits.groups.items():
+            then = entry["relations"][name]
+            assert (group.total, len(group.places)) == (then["edges"], then["functions"])
+            assert group.few == then["few_functions"]
+            assert (name in model.hits.counted) == then["in_mean"]
+            heads = [
+                (then[rule][str(k)]["layer"], then[rule][str(k)]["head"]) for rule, k in MEASURES
+            ]
+            assert [tuple(of.tolist()) for of in model.choice[name].reshape(-1, 2)] == heads
+        for kind, of_kind in ENTRY["baselines"][protocol].items():
+            chosen = evidence.splits.baselines.hits[protocol][kind]
+            assert_scores(chosen, of_kind, lambda cell: cell)
+        then = ENTRY["differences"][protocol]
+        differences = [then[rule][str(k)]["difference"][0] for rule, k in MEASURES]
+        assert evidence.comparisons[protocol].mean.value == pytest.approx(differences, abs=1e-6)
     made = evidence.submission()
     assert (made.signature, made.skips, made.versions) == (
         ENTRY["signature"],
@@ -137,23 +153,4 @@ def test_entries_of_now_stand_on_a_board_and_earlier_ones_are_left_out(tmp_path)
     assert (
         file.endswith("then.json")
         and "the file is JSON, as entries of an earlier format: make it again" in reason
-    )
-
-
-def _rounded(numbers):
-    """Without the last digits, which differ between processors, and without bounds and p, which were made otherwise."""
-
-    bounded = ("scores", "score", "difference", "same_relations")
-
-    def values(part, has_bounds=False):
-        if isinstance(part, dict):
-            return {
-                name: values(inner, has_bounds or name in bounded)
-                for name, inner in part.items()
-                if name != "p"
-            }
-        return part[0] if has_bounds and isinstance(part, list) else part
-
-    return values(
-        json.loads(json.dumps(numbers), parse_float=lambda number: round(float(number), 6))
     )

@@ -80,9 +80,13 @@ def test_directions(tiny_model, sentences):
     """By default heads are found, whichever way: the same offsets hit in both directions, with the other sign."""
     result = baseline(sentences, "english")
     other = baseline(sentences, "english", direction=HEAD_TO_DEPENDENT)
-    assert result.settings.direction == DEPENDENT_TO_HEAD
-    assert result.summaries["held-out"]["offset"] == other.summaries["held-out"]["offset"]
-    picks = [of.picks["published"].picked["offset"]["first"] for of in (result, other)]
+    assert result.direction == DEPENDENT_TO_HEAD
+    hits = [of.hits["held-out"]["offset"] for of in (result, other)]
+    assert np.array_equal(*(chosen.total for chosen in hits))
+    picks = [
+        {name: of.picks["published"].names("offset", "first", name) for name in hits[0].relations}
+        for of in (result, other)
+    ]
     # from `the` to its noun; from `off` to `turn`
     assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
     assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]

@@ -1,4 +1,4 @@
-"""The two protocols, their summaries, and comparisons of what two systems hit."""
+"""The two protocols, and comparisons of what two systems hit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from support.evidence.hits import from_hits
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
-from probing.evidence.protocols import apply, choose, compare, compare_means, held_out, published
-from probing.evidence.summary import summary
+from probing.evidence.protocols import (
+    MEASURES,
+    apply,
+    choose,
+    compare,
+    compare_means,
+    held_out,
+    published,
+)
 from probing.instruments.attention.ledger import RankLedger
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
@@ -33,6 +40,16 @@ def ledger_of(rows, heads=1):
         ranks=np.tile(ranks.reshape(1, len(rows), 1, heads), (len(RULES), 1, 1, 1)),
         settings={},
     )
+
+
+def scored(chosen):
+    """Relation, rule and k -> score, layer and head."""
+    scores = chosen.hits.scores("model")
+    cells = {}
+    for column, name in enumerate(chosen.relations):
+        for row, (layer, head) in enumerate(chosen.choice[name].reshape(-1, 2).tolist()):
+            cells[name, *MEASURES[row]] = scores[row, column], layer, head
+    return cells
 
 
 def everywhere(hits):
@@ -62,16 +79,11 @@ def test_a_planted_pattern_comes_back_exactly():
         )  # fmt: skip
     planted = RankLedger.concatenate(parts)
     for chosen in (published(planted), held_out(planted, planted)):
-        result = summary(chosen)["relations"]
-        for relation, (hits, (layer, head)) in found.items():
+        result = scored(chosen)
+        for relation, (hits, place) in found.items():
             for rule in RULES:
-                one, two = result[relation][rule]["1"], result[relation][rule]["2"]
-                assert (one["score"][0], one["layer"], one["head"]) == (
-                    100 * hits / 40,
-                    layer,
-                    head,
-                )
-                assert (two["score"][0], two["layer"], two["head"]) == (100.0, layer, head)
+                assert result[relation, rule, 1] == (100 * hits / 40, *place)
+                assert result[relation, rule, 2] == (100, *place)
 
 
 def test_published_is_the_metrics_own_score():
@@ -83,19 +95,15 @@ def test_published_is_the_metrics_own_score():
     # other ranks by each rule
     ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(np.uint8)
     chosen = published(ledger)
-    found = summary(chosen)
+    cells = scored(chosen)
+    means = chosen.hits.mean("model").value
     for rule in RULES:
         expected = score(ledger.counts(), range(1, 21), rule)
-        for k in map(str, range(1, 21)):
-            assert found["scores"][rule][k][0] == pytest.approx(expected["scores"][k])
+        for k in range(1, 21):
+            assert means[MEASURES.index((rule, k))] == pytest.approx(expected["scores"][str(k)])
             for relation in (TEST, ARGS):
-                mine, theirs = (
-                    found["relations"][relation][rule][k],
-                    expected["relations"][relation][k],
-                )
-                assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(
-                    tuple(theirs.values())
-                )
+                theirs = expected["relations"][relation][str(k)]
+                assert cells[relation, rule, k] == pytest.approx(tuple(theirs.values()))
 
 
 def test_held_out_scores_the_head_that_validation_chose():
@@ -116,9 +124,7 @@ def test_held_out_scores_the_head_that_validation_chose():
     same = published(test)
     assert same.relations == [ARGS, TEST] and same.hits.groups[ARGS].places.tolist() == [2]
     assert same.hits.groups[TEST].sums["model"].sums[0].tolist() == [2, 1, 0]
-    found = summary(held)
-    assert found["scores"]["first"]["1"][0] == 25.0
-    assert found["relations"][TEST]["functions"] == 3
+    assert held.hits.mean("model").value[0] == 25.0
 
 
 def test_the_choice_does_not_depend_on_what_is_scored():
@@ -175,20 +181,16 @@ def test_few_functions_are_marked_and_some_relations_do_not_count():
         + [(0, COMPREHENSION, 255)]
     )
     ledger = ledger_of(rows)
-    chosen = published(ledger)
-    found = summary(chosen)
-    assert {name: entry["few_functions"] for name, entry in found["relations"].items()} == {
+    hits = published(ledger).hits
+    assert {name: group.few for name, group in hits.groups.items()} == {
         TEST: False, ARGS: True, COMPREHENSION: True
     }  # fmt: skip
-    assert found["scores"]["first"]["1"] == [50.0, 50.0, 50.0]  # of If:if->test and Call:func->args
-    assert found["relations"][TEST]["first"]["1"]["score"] == [
-        100.0,
-        pytest.approx(60.97, abs=0.01),
-        100.0,
-    ]
-    assert found["relations"][ARGS]["first"]["1"]["score"] == [0.0, None, None]
+    assert hits.mean("model").at(0)[:3] == (50, 50, 50)  # of If:if->test and Call:func->args
+    scores = hits.each(hits.by_group("model"))
+    assert scores[TEST][:3] == (100, pytest.approx(60.97, abs=0.01), 100)
+    assert scores[ARGS].value == 0 and np.isnan(scores[ARGS][1:3]).all()
     nothing = held_out(ledger_of([(0, ARGS, 0)]), ledger_of([(0, TEST, 0)]))
-    assert summary(nothing)["scores"]["first"]["1"] is None
+    assert np.isnan(nothing.hits.mean("model").value[0])
 
 
 def test_without_edges_there_is_nothing():

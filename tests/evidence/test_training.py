@@ -81,10 +81,8 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
         scores.append(100 * hits[1][:, layer, head].mean())
     assert set(numbers) == OF_HEADS
     assert numbers["syntax/held_out"] == pytest.approx(np.mean(scores))
-    rule = probing.baseline(dataset_folder).summaries["held-out"]["combined"]["scores"]["first"][
-        "1"
-    ]
-    assert numbers["syntax/best_rule"] == pytest.approx(rule[0])
+    rule = probing.baseline(dataset_folder).hits["held-out"]["combined"]
+    assert numbers["syntax/best_rule"] == pytest.approx(rule.hits.mean("combined").value[0])
     plain = plain_beyond(validation, test, 1, (1,))
     beyond = [
         score

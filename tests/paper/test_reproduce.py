@@ -22,6 +22,7 @@ from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, 
 from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from codesyntax_metric.topk_uas import score
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
+from probing.evidence.protocols import MEASURES
 from probing.paper import reproduce as module
 from probing.paper.cases import CASES
 from probing.paper.inputs import Inputs
@@ -105,15 +106,14 @@ class TestRun:
             if row["config"] == "python"
         }
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
-        found = baseline(made / "python/codesyntax", "python").summaries["published"]
+        found = baseline(made / "python/codesyntax", "python").hits["published"]
         for k in ("1", "3", "10", "20"):
             here = f"k = {k}: here"
             assert float(rows["tiny"][here]) == result.scores[rule][k]
             for kind in ("Offset", "Keyword", "Combined"):
-                ours, theirs = (
-                    found[kind.lower()]["scores"][rule][k][0],
-                    paper.scores("python", rule)[kind][k],
-                )
+                mean = found[kind.lower()].hits.mean(kind.lower())
+                ours = mean.at(MEASURES.index((rule, int(k)))).value
+                theirs = paper.scores("python", rule)[kind][k]
                 assert float(rows[kind][here]) == pytest.approx(ours)
                 assert float(rows[kind][f"k = {k}: paper"]) == theirs
                 assert float(rows[kind][f"k = {k}: difference"]) == pytest.approx(

@@ -131,11 +131,11 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     (bare,) = tmp_path.glob("*.sums_bare.test.*.json")
     assert "|not-predicted:;|" in json.loads(bare.read_text())["signature"] + "|"
 
-    found = json.loads(run("baseline --data", data, "--config sums --json").stdout)["protocols"][
-        "held-out"
-    ]
-    assert found["picked"]["offset"]["first"]["Set:set->target"][0] == 1
-    assert found["offset"]["scores"]["first"]["1"] == [100.0, 100.0, 100.0]
+    found = baseline(data, "sums")
+    assert found.picks["held-out"].names("offset", "first", "Set:set->target")[0] == 1
+    offset = found.hits["held-out"]["offset"].hits
+    assert offset.mean("offset").at(0)[:3] == (100, 100, 100)
+    assert "Set:set->target" in run("baseline --data", data, "--config sums").stdout
 
     run(*probe, "sums --split validation --split test --output", tmp_path / "results")
     (found,) = read_findings([tmp_path / "results"], data)
@@ -160,11 +160,9 @@ def test_labels_by_the_public_functions(sums):
 def test_a_language_without_keywords_has_offset_baselines_alone(source, tmp_path):
     with registered(replace(SUMS, keywords=())):
         build(str(source), ["sums"], tmp_path / "data")
-        found = baseline(tmp_path / "data", "sums").summaries["held-out"]
-    assert found["combined"]["scores"] == found["offset"]["scores"]
-    assert {
-        score[0] for by_k in found["keyword"]["scores"].values() for score in by_k.values()
-    } == {0}
+        found = baseline(tmp_path / "data", "sums").hits["held-out"]
+    assert found["combined"].total.tolist() == found["offset"].total.tolist()
+    assert not found["keyword"].total.any()
 
 
 def test_a_name_that_is_taken_is_refused(sums):
