@@ -133,11 +133,6 @@ def surprise(**arguments: Any) -> None:
 )
 @options.shared("output revision dtype device limit sample shard max_length weights pool")
 @click.option(
-    "--states",
-    is_flag=True,
-    help="Measure hidden states of a layer instead of the attention of all heads.",
-)
-@click.option(
     "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
 )
 @options.shared("seed wide as_json")
