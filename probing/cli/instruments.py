@@ -150,17 +150,10 @@ def inform(**arguments: Any) -> None:
 @main.command()
 @options.shared("model gguf data configs")
 @click.option(
-    "--restored",
-    default="reading-end",
-    type=click.Choice(["reading-end", "dependents"]),
-    help="The end of each edge that a masked language model restores: the one whose attention is read, or the "
-    "dependent.",
-)
-@click.option(
     "--draws",
     default=20,
     type=options.POSITIVE,
-    help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
+    help="Compare with at most this many other heads of the layer.",
 )
 @click.option(
     "--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample."
@@ -187,7 +180,7 @@ def ablate(**arguments: Any) -> None:
     validation, which it probes first if needed, and silences it on the split test. Under
     `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run_instrument("ablate", tell=note, **arguments)
+    _run_instrument("ablate", **arguments)
 
 
 def _run_instrument(
