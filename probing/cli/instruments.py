@@ -133,11 +133,6 @@ def surprise(**arguments: Any) -> None:
 )
 @options.shared("output revision dtype device limit sample shard max_length pool")
 @click.option(
-    "--states",
-    is_flag=True,
-    help="Measure hidden states of a layer instead of the attention of all heads.",
-)
-@click.option(
     "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
 )
 @options.shared("seed wide as_json")
@@ -155,17 +150,10 @@ def inform(**arguments: Any) -> None:
 @main.command()
 @options.shared("model gguf data configs")
 @click.option(
-    "--restored",
-    default="reading-end",
-    type=click.Choice(["reading-end", "dependents"]),
-    help="The end of each edge that a masked language model restores: the one whose attention is read, or the "
-    "dependent.",
-)
-@click.option(
     "--draws",
     default=20,
     type=options.POSITIVE,
-    help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
+    help="Compare with at most this many other heads of the layer.",
 )
 @click.option(
     "--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample."
@@ -192,7 +180,7 @@ def ablate(**arguments: Any) -> None:
     validation, which it probes first if needed, and silences it on the split test. Under
     `accelerate launch` or `torchrun`, the processes share the work.
     """
-    _run_instrument("ablate", tell=note, **arguments)
+    _run_instrument("ablate", **arguments)
 
 
 def _run_instrument(

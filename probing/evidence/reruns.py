@@ -539,7 +539,7 @@ class HeadsVerifier(Verifier[Ablation]):
     def published(self, ledger: SilencingLedger) -> Points:
         """In hundredths of a nat: the mean cost over relations, and its difference to that of
         matched heads."""
-        hits = silencing.hits(SilencingResult.from_ledger(ledger))["1"]
+        hits = silencing.hits(SilencingResult.from_ledger(ledger))
         whole, best, matched = (100 * hits.contributions(system)[0] for system in silencing.SYSTEMS)
         return {
             "cost: mean over relations": whole - best,

@@ -84,7 +84,7 @@ COLUMNS = {
     "measure": "what is counted: uas (percent), an outcome of masking (shares, nats), log_probability (nats), bits",
     "protocol": "where heads and baselines are chosen, and on which edges they are scored; or how nodes are masked",
     "rule": "which token of a dependent counts; of surprisal, which tokens of a node",
-    "k": "the number of guesses; of silencing, the number of heads that are silenced together",
+    "k": "the number of guesses",
     "group": "a relation, node type, phenomenon, distance or depth; or mean, the mean over these",
     "system": "who is scored, such as model, offset, T1 or whole",
     "against": "the system that is subtracted, if the row is a difference; empty if it is a score",
@@ -509,12 +509,11 @@ def _silencing(result: SilencingResult) -> Iterator[Row]:
     def head(relation: str, measure: Any) -> str:
         return "-".join(map(str, result.heads[relation].best))
 
-    for number, hits in silencing.hits(result).items():
-        shown = _Slice(hits, _shared_cells(result, SILENCING, k=int(number)), chosen=head)
-        for system in silencing.SYSTEMS:
-            yield from shown.scored(system)
-        yield from shown.scored(silencing.WHOLE, silencing.BEST)
-        yield from shown.scored(silencing.MATCHED, silencing.BEST)
+    shown = _Slice(silencing.hits(result), _shared_cells(result, SILENCING), chosen=head)
+    for system in silencing.SYSTEMS:
+        yield from shown.scored(system)
+    yield from shown.scored(silencing.WHOLE, silencing.BEST)
+    yield from shown.scored(silencing.MATCHED, silencing.BEST)
 
 
 def _information(result: InformationResult) -> Iterator[Row]:

@@ -133,19 +133,6 @@ class Encoder(LoadedModel):
                 )
         return layers
 
-    def states(self, inputs: Batch) -> Sequence[Tensor]:
-        """The hidden states (B, S, D) of the embeddings and of each layer; raises ModelError if
-        some are pooled."""
-        output = self.run(
-            inputs, "eager" if self.why else capture.ATTENTION_NAME, output_hidden_states=True
-        )
-        states, shape = output.get("hidden_states") or (), inputs["input_ids"].shape
-        if not states or any(layer.shape[:2] != shape for layer in states):
-            raise ModelError(
-                f"{self.name} does not give the hidden states of each sub-token after each layer"
-            )
-        return states
-
     def run(self, inputs: Batch, attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as
         `attention`."""

@@ -41,13 +41,6 @@ from probing.stats.intervals import Estimate
 
 INFORMATION_TITLE = "What attention adds to words and positions"
 
-_READ = {
-    False: ("all heads", "attention adds", "the attention of all heads"),
-    True: ("states", "states add", "a bilinear form of hidden states"),
-}
-"""What is read of a model, of heads and of states: the name of its choice, what it does, and what
-it is."""
-
 
 @dataclass(frozen=True)
 class InformedModel:
@@ -76,11 +69,6 @@ class InformedModel:
         """The closed share of the means over relations: how many percent of the bits that words and
         positions leave open above the floor attention adds."""
         return self.hits["bits"].portion(WORDS, BOTH, WORDS).at(0)
-
-    @cached_property
-    def closed_by_construct(self) -> Estimate:
-        """The same of the means over constructs, whose relations ask about the same head tokens."""
-        return self.hits["constructs"].portion(WORDS, BOTH, WORDS).at(0)
 
     @property
     def found(self) -> dict[str, Estimate]:
@@ -129,7 +117,7 @@ def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], Estimate
     adds = {}
     for model in informed:
         settings = model.result.settings
-        if not (settings.control or settings.states or model.result.mean is None):
+        if not (settings.control or model.result.mean is None):
             adds[same_run(settings)] = model.adds_mean
     return adds
 
@@ -169,7 +157,6 @@ def table(model: InformedModel) -> Table:
                 "relation": starred(name, scores.in_mean),
                 "adds": model.adds[name],
                 "edges": scores.edges,
-                "missed": scores.missed,
                 "scores": scores,
             }
         )
@@ -180,11 +167,9 @@ def table(model: InformedModel) -> Table:
                 "relation": f"mean of {mean.relations} relations",
                 "adds": model.adds_mean,
                 "edges": "",
-                "missed": "",
                 "scores": mean,
             }
         ]
-    source, adding, means = _READ[result.settings.states]
     return specs.table(
         "information",
         rows,
@@ -192,10 +177,6 @@ def table(model: InformedModel) -> Table:
         totals=totals,
         result=result,
         units=language_of(result.settings.config).units,
-        source=source,
-        Source=source.capitalize(),
-        adding=adding,
-        means=means,
     )
 
 

@@ -10,25 +10,14 @@ from typing import Any, NamedTuple
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from probing.instruments.silencing.hits import (
-    SilencingEffect,
-    expected_top_heads,
-    silencing_effects,
-)
-from probing.instruments.silencing.result import DEPENDENTS, READING_END, SilencingResult
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.instruments.silencing.hits import SilencingEffect, silencing_effects
+from probing.instruments.silencing.result import SilencingResult
 from probing.report import specs
 from probing.report.document import Part, Section, Table
-from probing.report.words import file_names, listed, method, skipped
+from probing.report.words import file_names, method, skipped
 
 SILENCING_TITLE = "Heads that look and heads that serve"
-
-PREDICTED = {
-    ("masked", READING_END): "all its head tokens in a function are masked together",
-    ("masked", DEPENDENTS): "all its dependents in a function are masked together",
-    ("next", DEPENDENTS): "the first token of each dependent is predicted",
-}
-"""The prediction task of a relation, by the field `predicts` of a run and its setting
-`restored`."""
 
 VERDICTS = MOST, ANOTHER, NOTHING, LESS, ALIKE, FEW = (
     "serves most",
@@ -53,9 +42,12 @@ class SilencedModel(NamedTuple):
         return self.result.title
 
     @property
-    def counted(self) -> dict[str, SilencingEffect]:
-        """The relations that are not in few functions."""
-        return {name: effect for name, effect in self.relations.items() if not effect.few_functions}
+    def asked(self) -> str:
+        """What is predicted of a relation."""
+        if self.result.run.predicts == "next":
+            return "the first tokens of dependents predicted"
+        read = self.result.settings.direction == HEAD_TO_DEPENDENT
+        return f"all {'head tokens' if read else 'dependents'} of a relation masked together"
 
 
 def verdict(effect: SilencingEffect) -> str:
@@ -104,13 +96,11 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
 
 
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
-    """The number of relations with each verdict, and how many heads are the costliest of their
-    layer."""
+    """The number of relations with each verdict."""
     rows: list[list[Any]] = []
     for model in silenced:
         numbers = Counter(map(verdict, model.relations.values()))
-        heads = expected_top_heads(model.counted) if model.counted else (0, None, None)
-        rows.append([model.title, *(numbers[name] for name in VERDICTS), *heads])
+        rows.append([model.title, *(numbers[name] for name in VERDICTS)])
     return specs.table("heads-verdicts", rows, verdicts=VERDICTS)
 
 
@@ -124,16 +114,12 @@ def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
 
 def _silenced(model: SilencedModel) -> Section:
     result, settings = model.result, model.result.settings
-    asked = "the first tokens of dependents predicted"
-    if result.run.predicts == "masked":
-        ends = "head tokens" if settings.restored == READING_END else "dependents"
-        asked = f"all {ends} of a relation masked"
     about = specs.text(
         "silencing",
         result=result,
         settings=settings,
         units=language_of(settings.config).units,
-        asked=asked,
+        asked=model.asked,
         matched=matched_heads(result),
     )
     return Section(
@@ -157,7 +143,7 @@ def silencing_parts(result: SilencingResult) -> list[str | Table]:
 
 def matched_heads(result: SilencingResult) -> str:
     """Which heads the best one is compared with, in words."""
-    rivals = max(len(head.groups[0].matched) for head in result.heads.values())
+    rivals = max(len(head.matched) for head in result.heads.values())
     every = rivals == result.run.heads - 1
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
 
@@ -176,18 +162,14 @@ def table(model: SilencedModel) -> Table:
                 "head": "-".join(map(str, effect.head)),
                 "costlier": f"{effect.costlier} of {effect.rivals}",
                 "verdict": verdict(effect),
-                "together": effect.together,
             }
         )
-    numbers = sorted({number for effect in model.relations.values() for number in effect.together})
     return specs.table(
         "silencing",
         rows,
         model.name,
         result=result,
-        numbers=numbers,
-        asked=PREDICTED[result.run.predicts, result.settings.restored],
+        asked=model.asked,
         matched=matched_heads(result),
         relations=len(rows),
-        best=listed([*map(str, numbers)]) if numbers else "n",
     )

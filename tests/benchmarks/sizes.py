@@ -22,7 +22,7 @@ FUNCTIONS = (20, 60)
 ROWS = (
     ("the mean of ten relations, any of them", FUNCTIONS, 0.2, "of the edges", sizes.heads_differ),
     (
-        "any of ten heads serves most, any three cost more",
+        "any of ten heads serves most",
         FUNCTIONS,
         0.5,
         "deviations",

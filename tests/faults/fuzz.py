@@ -348,9 +348,9 @@ def masked(folder: Path) -> None:
 
 def silenced(folder: Path) -> None:
     rows = np.zeros(6, SilencingLedger.ROW)
-    rows["silenced"], rows["heads"] = [0, 1, 2, 0, 1, 2], [0, 1, 1, 0, 1, 1]
+    rows["silenced"] = [0, 1, 2, 0, 1, 2]
     rows["relation"], rows["log_probability"] = [0, 0, 0, 1, 1, 1], -1
-    rows["edges"], rows["sub_tokens"], rows["length"] = 1, 2, 30
+    rows["edges"] = 1
     ledger = SilencingLedger(["If:if->test", "For:for->target"], rows, {"seed": 0})
     folder.mkdir()
     ledger.save(folder / "a.ledger.parquet")

@@ -67,7 +67,6 @@ def test_a_head_that_knows_all_adds_all_that_is_open():
         adds.value == pytest.approx(relation.words.bits, abs=0.1)
         and relation.both.uas == relation.best == 100
     )
-    assert relation.beyond == relation.attention_beyond == 100 and relation.missed > 400
 
 
 @pytest.mark.long

@@ -12,7 +12,6 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.learn import drawn
 from probing.instruments.information.pairs import (
-    TRANSFORMS,
     GatheredPairs,
     ScoredPairs,
     Scorers,
@@ -86,13 +85,12 @@ def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transform", TRANSFORMS)
-def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
+def test_scores_are_sums_over_all_heads(probing, functions, plain):
     encoder, rng = probing.encoder, np.random.default_rng(1)
     relations = len(probing.encoded.relations)
     weights = rng.normal(size=(relations, 2, encoder.layers, 2, encoder.heads)).astype(np.float32)
     sizes = encoder.layers, 2, encoder.heads
-    picked = np.stack([rng.integers(size, size=(relations, 2)) for size in sizes], axis=-1)
+    best = np.stack([rng.integers(size, size=relations) for size in sizes], axis=-1)
     asked = {
         function.index: np.stack(
             [rng.integers(relations, size=9), rng.integers(len(function.heads), size=9)], axis=1
@@ -100,23 +98,17 @@ def test_scores_are_sums_over_all_heads(probing, functions, plain, transform):
         for function in functions
     }
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    make = partial(
-        ScoredPairs, asked=asked, answers=found, scorers=Scorers(transform, weights, picked)
-    )
+    make = partial(ScoredPairs, asked=asked, answers=found, scorers=Scorers(weights, best))
     listen(encoder, functions, tqdm(disable=True), make)
-    formula = {"root": np.sqrt, "weight": np.array, "log": lambda w: np.log1p(1000 * w) / 7}[
-        transform
-    ]
     for function in functions:
         words, (scores, by_head) = plain[function.index], found[function.index]
         for number, (relation, place) in enumerate(asked[function.index]):
             head = function.heads[place]
             both = np.stack([words[:, :, head], words[:, :, :, head]], axis=1)  # (layers, 2, H, T)
             for model in range(2):
-                expected = (weights[relation, model][..., None] * formula(both)).sum(axis=(0, 1, 2))
+                expected = (weights[relation, model][..., None] * np.sqrt(both)).sum(axis=(0, 1, 2))
                 assert scores[number, model] == pytest.approx(expected, abs=1e-4)
-            for pick, place_of_head in enumerate(picked[relation]):
-                assert by_head[number, pick] == pytest.approx(both[tuple(place_of_head)], abs=1e-5)
+            assert by_head[number] == pytest.approx(both[tuple(best[relation])], abs=1e-5)
 
 
 def test_every_token_with_sub_tokens_reads(functions):

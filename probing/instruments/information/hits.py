@@ -24,8 +24,7 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     """What words and positions, and both, leave open, and what each of FINDERS finds, by function.
 
     `bits` -> the log-loss above the floor, by relation: attention adds what the first has more;
-    `constructs` -> the same, by construct, such as `For` for all its relations, which ask about the
-    same head tokens; `uas` -> the edges whose dependent each of FINDERS ranks first.
+    `uas` -> the edges whose dependent each of FINDERS ranks first.
     """
     rows = result.ledger.rows
     names = np.array(result.ledger.names, object)[rows["relation"]]
@@ -33,21 +32,9 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     floor = floor_bits(rows)
     bits = {choice: (rows[f"{choice}_bits"] - floor)[None] for choice in (WORDS, BOTH)}
     top1_hits = {finder: (rows[f"{finder}_rank"] == 0)[None].astype(np.int64) for finder in FINDERS}
-    repositories = result.ledger.repositories
-    shared: dict[str, Any] = {"left_out": left_out, "repositories": repositories}
-    in_mean = np.array([name not in left_out for name in names], bool)
+    shared: dict[str, Any] = {"left_out": left_out, "repositories": result.ledger.repositories}
     functions = rows["function"]
-    constructs = np.array([name.partition(":")[0] for name in names[in_mean]], object)
-    of_constructs = {choice: sums[:, in_mean] for choice, sums in bits.items()}
     return {
         "bits": Hits.of_rows(functions, names, bits, ("bits",), unit="bits", **shared),
-        "constructs": Hits.of_rows(
-            functions[in_mean],
-            constructs,
-            of_constructs,
-            ("bits",),
-            unit="bits",
-            repositories=repositories,
-        ),
         "uas": Hits.of_rows(functions, names, top1_hits, ("uas",), **shared),
     }

@@ -14,32 +14,24 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import ArgumentError, LedgerError
-from codesyntax_dataset.protocol import PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import PAPER_LENGTH, SUM
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.learn import (
     Learned,
-    attend,
     choice_of,
     drawn,
     learn,
     with_edges,
 )
-from probing.instruments.information.pairs import (
-    TRANSFORMS,
-    ReadFunction,
-    ScoredPairs,
-    Scorers,
-    listen,
-)
+from probing.instruments.information.pairs import ReadFunction, ScoredPairs, Scorers, listen
 from probing.instruments.information.result import (
     BITS_DECIMALS,
     NOT_ASKED,
     InformationLedger,
     InformationResult,
 )
-from probing.instruments.information.states import Axes, attend_states, principal_axes, score_states
 from probing.instruments.information.surface import Surface, WordClasses
 from probing.runs.data import Functions, Row, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
@@ -69,7 +61,6 @@ def inform(
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
     pool: str = SUM,
-    states: bool = False,
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -82,12 +73,8 @@ def inform(
     the head token are fitted on `validation` and scored on `split`: by words and positions, which
     need no model; by the attention of every head, from the head token to the candidate and back;
     and by both. What attention adds is the mean log-loss of words and positions less that of both,
-    in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties, and the transform of attention, are
-    those of least loss on unseen repositories of validation.
-
-    `states`: in place of attention, the hidden states of the head token and of the candidate in a
-    bilinear form of rank 64 at most, in the layer of four that has the least loss on unseen
-    repositories.
+    in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties are those of least loss on unseen
+    repositories of validation.
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
     `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`; `model` may be
@@ -97,10 +84,6 @@ def inform(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
     """
-    if states and control == SHUFFLED_ATTENTION:
-        raise ArgumentError(
-            f"control is {control}, which leaves hidden states as they are, expected another"
-        )
     session = Session.of(
         model,
         revision=revision,
@@ -112,7 +95,7 @@ def inform(
     read = read_functions(
         data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
-    return run(Informing(session, read, edges, states), output, shard)
+    return run(Informing(session, read, edges), output, shard)
 
 
 @dataclass
@@ -122,10 +105,9 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     RESULT = InformationResult
     PART = 32
-    SETTING_FIELDS = ("edges", "states")
+    SETTING_FIELDS = ("edges",)
 
     edges: int
-    states: bool = False
 
     @property
     def asked(self) -> Mapping[str, object]:
@@ -163,21 +145,17 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             if row["index"] in wanted
         }
 
-    def _learn(self) -> tuple[Axes | None, str, dict[str, Learned]]:
-        """The axes of states, the transform of attention or layer of states, and what is learned of
-        each relation."""
+    def _learn(self) -> dict[str, Learned]:
+        """What is learned of each relation."""
         functions, *_ = drawn(self.validation.encoded.functions, self.edges)
         data, session = self.validation.data.dataset, self.session
         names = data["repo"] if "repo" in data.column_names else [""] * len(data)
         repositories = {function.index: names[function.index] for function in functions}
         title = f"learning from {self.probing.encoder.name}"
         main, encoder = session.processes.main, self.probing.encoder
-        total = len(functions) * (1 + self.states)  # which are read after attention
-        with progress(total=total, desc=title, unit="function", main=main) as bar:
+        with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
             surfaces = self._surfaces(self.validation.data, functions)
-            axes = principal_axes(encoder, functions) if self.states else None
-            read = attend if axes is None else partial(attend_states, axes=axes)
-            return axes, *learn(encoder, functions, surfaces, repositories, bar, read)
+            return learn(encoder, functions, surfaces, repositories, bar)
 
     def prepare(self) -> Prepared[ReadFunction]:
         from probing.models.selfcheck import examine_lengths
@@ -192,8 +170,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         lengths = sorted(encoded, key=lambda function: len(function.ids))
         examine_lengths(encoder, lengths[-1].ids, lengths[0].ids)
         processes = self.session.processes
-        learned = self._learn() if processes.main else None
-        self.axes, self.transform, self.learned = processes.share(learned)
+        self.learned = processes.share(self._learn() if processes.main else None)
         functions, same, not_drawn = drawn(encoded, self.edges)
         known = np.array([name in self.learned for name in self.relations])
         of_learned = [known[function.edges.relation] for function in functions]
@@ -214,34 +191,22 @@ class Informing(Experiment[ReadFunction, InformationResult]):
                 "begin": encoder.begin,
                 "pool": self.session.pool,
             },
-            run={"layers": encoder.layers, "heads": encoder.heads, "transform": self.transform},
+            run={"layers": encoder.layers, "heads": encoder.heads},
             left_out=dict(zip(NOT_ASKED, (same, not_drawn, not_learned))),
             learned={name: fitted.outcome for name, fitted in sorted(self.learned.items())},
         )
 
     @cached_property
     def _scorers(self) -> Scorers:
-        """Of each relation of test two attention heads; and the scorers by attention, alone and
-        beside words and positions, of which there are none where states score."""
+        """Of each relation of test its best attention head, and the weights of all heads, alone and
+        beside words and positions."""
         encoder = self.probing.encoder
-        picked = np.array([[fitted.outcome.best, fitted.outcome.beyond] for fitted in self._each])
-        if self.states:
-            none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
-            return Scorers(next(iter(TRANSFORMS)), none, picked)
-        weights = self._weights.reshape(len(picked), 2, encoder.layers, 2, encoder.heads)
-        return Scorers(self.transform, weights, picked)
-
-    @cached_property
-    def _each(self) -> list[Learned]:
         nothing = next(iter(self.learned.values()))  # a relation that is not learned has no edges
-        return [self.learned.get(name, nothing) for name in self.relations]
-
-    @cached_property
-    def _weights(self) -> np.ndarray:
-        """Of each relation of test, alone, and beside words and positions: (relations, 2,
-        features)."""
-        return np.stack([np.stack([fitted.alone, fitted.beside]) for fitted in self._each]).astype(
-            np.float32
+        each = [self.learned.get(name, nothing) for name in self.relations]
+        weights = np.stack([[fitted.alone, fitted.beside] for fitted in each]).astype(np.float32)
+        return Scorers(
+            weights.reshape(len(each), 2, encoder.layers, 2, encoder.heads),
+            np.array([fitted.outcome.best for fitted in each]),
         )
 
     @cached_property
@@ -254,10 +219,6 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         distinct = {index: choices for index, (choices, _) in asked.items()}
         listener = partial(ScoredPairs, asked=distinct, answers=measured, scorers=self._scorers)
         listen(self.probing.encoder, part, bar, listener)
-        if self.axes is not None:
-            arguments = self.axes, self.transform, self._weights, distinct
-            by_states = score_states(self.probing.encoder, part, *arguments)
-            measured = {index: (by_states[index], measured[index][1]) for index in by_states}
         rows = [
             self._ledger_rows(function, *asked[function.index], *measured[function.index])
             for function in part
@@ -316,17 +277,17 @@ def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
 def _ranked(
     by_surface: np.ndarray, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the P candidates of one
+    """The ranks (4, E) and bits (3, E) of dependents `chosen` (E,) among the P candidates of one
     head token.
 
     `by_surface`: scores (P,) of the surface baseline; `attention`: (2, P) by attention alone, and
-    what it adds to them; `by_head`: weights (2, P).
+    what it adds to them; `by_head`: weights (P,) of the best head.
     """
     # in the order of CHOICES
     scores = np.stack([by_surface, attention[0], by_surface + attention[1]])
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
-    every = np.concatenate([scores.round(_ROUNDED), by_head])
+    every = np.concatenate([scores.round(_ROUNDED), by_head[None]])
     target, row_numbers = every[:, chosen, None], np.arange(every.shape[1])
     before = (every[:, None] > target) | (
         (every[:, None] == target) & (row_numbers < chosen[:, None])

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.information.choice import ROUGH, Choices, fit, fit_over_folds, out_of_fold
-from probing.instruments.information.pairs import TRANSFORMS, GatheredPairs, ReadFunction, listen
+from probing.instruments.information.pairs import GatheredPairs, ReadFunction, listen
 from probing.instruments.information.result import LEAST_EDGES, LearnedRelation
 from probing.instruments.information.surface import INDICATORS, SETS, Surface
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
-
-logger = logging.getLogger(__name__)
 
 FOLDS = 3
 
@@ -149,10 +145,9 @@ class SurfaceFit:
 class Learned(NamedTuple):
     """The parameters learned for a relation.
 
-    Weights of the `surface` baseline; and, by row, of all heads (layers, 2, H), or of states (K +
-    1, K), alone in `alone`, and beside the scores of the baseline in `beside`, where they are 0 if
-    attention does not lower the loss on unseen folds (`gains`). `outcome`: what the result says of
-    the learning.
+    Weights of the `surface` baseline; and of all heads, by layer, direction and number, alone in
+    `alone`, and beside the scores of the baseline in `beside`, where they are 0 if attention does
+    not lower the loss on unseen folds (`gains`). `outcome`: what the result says of the learning.
     """
 
     surface: np.ndarray
@@ -306,22 +301,21 @@ class AttentionSample:
     """The attention of the sampled candidates of all drawn edges.
 
     `gathered`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H),
-    whether each attention head ranks the dependent first; `forms`: the transforms of which one is
-    chosen.
+    whether each attention head ranks the dependent first.
     """
 
     samples: Mapping[int, SurfaceSample]
     gathered: dict[int, np.ndarray]
     hits: np.ndarray
-    forms: Sequence[str] = (*TRANSFORMS,)
 
-    def choices(self, relation: int, transform: str) -> Choices:
-        """The choice from attention alone."""
+    def choices(self, relation: int) -> Choices:
+        """The choice from attention alone: the square roots of weights, which lie closer to each
+        other than weights do."""
         sample = self.samples[relation]
         candidates = len(sample.tokens)
         values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
-            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.gathered[edge]).float())
+            rows[:] = np.sqrt(self.gathered[edge], dtype=np.float32)
         none = np.empty((0, candidates), np.int64)
         return replace(
             sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1)
@@ -363,21 +357,6 @@ def attend(
     )
 
 
-def choose_transform(attention: AttentionSample) -> str:
-    """The transform of attention, or layer of states, with the least loss alone on an unseen fold
-    of all relations."""
-    losses = dict.fromkeys(attention.forms, 0.0)
-    for relation, sample in attention.samples.items():
-        unseen_fold = sample.fold == sample.fold.min()
-        for name in attention.forms:
-            choices = attention.choices(relation, name)
-            none = np.zeros(choices.features)
-            weights = fit(choices.take(~unseen_fold), ATTENTION_PENALTIES[2], none, close=ROUGH)
-            losses[name] += float(choices.take(unseen_fold).losses(weights).mean())
-    logger.info("log-loss on an unseen fold, by transform or layer: %s", losses)
-    return min(losses, key=lambda name: losses[name])
-
-
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
     """True if the loss of edges (E,) is lower by more than one standard error over functions
     (Breiman et al. 1984)."""
@@ -386,16 +365,14 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 
-def learn_attention(
-    attention: AttentionSample, surface: SurfaceFit, relation: int, transform: str
-) -> Learned:
+def learn_attention(attention: AttentionSample, surface: SurfaceFit, relation: int) -> Learned:
     """A relation from the attention of all heads, alone and beside the surface baseline.
 
     Beside it, the scores of the baseline stand as they are, so that what is gained is gained by
     attention.
     """
-    sample, shape = surface.sample, attention.hits.shape[1:]
-    alone = attention.choices(relation, transform)
+    sample = surface.sample
+    alone = attention.choices(relation)
     none = np.zeros(alone.features)
     centres = [none] * FOLDS
     of_heads = fit_over_folds(alone, sample.fold, ATTENTION_PENALTIES, centres)
@@ -405,22 +382,17 @@ def learn_attention(
         of_both = fit_over_folds(both, sample.fold, ATTENTION_PENALTIES, centres)
         if gains(surface.unseen - of_both.unseen, sample.function):
             penalty, beside = of_both.penalty, of_both.fit(both, none)
-    hits = attention.hits[sample.edges]
-
-    def most_found(edges: np.ndarray) -> tuple[int, int, int]:
-        layer, direction, head = np.unravel_index(hits[edges].sum(axis=0).argmax(), shape)
-        return int(layer), int(direction), int(head)
-
+    hits = attention.hits[sample.edges].sum(axis=0)
+    layer, direction, head = np.unravel_index(hits.argmax(), hits.shape)
     return Learned(
         surface=surface.weights,
         alone=of_heads.fit(alone, none),
         beside=beside,
         outcome=LearnedRelation(
-            edges=len(hits),
+            edges=len(sample.edges),
             missed=int(surface.missed.sum()),
             features=surface.features,
-            best=most_found(np.ones(len(hits), bool)),
-            beyond=most_found(surface.missed),
+            best=(int(layer), int(direction), int(head)),
             penalties=(surface.penalty, of_heads.penalty, penalty),
         ),
     )
@@ -432,30 +404,27 @@ def learn(
     surfaces: Mapping[int, Surface],
     repositories: Mapping[int, str],
     bar: tqdm,
-    read: Callable[..., AttentionSample] = attend,
-) -> tuple[str, dict[str, Learned]]:
-    """The transform of attention, and what is learned of each relation that has edges enough.
+) -> dict[str, Learned]:
+    """What is learned of each relation that has edges enough.
 
-    `surfaces`, `repositories`: of each function, by its place in the split; `read`: as of `attend`.
+    `surfaces`, `repositories`: of each function, by its place in the split.
     """
     edges = stacked([function.edges for function in functions])
     fold = folds(np.array([repositories[index] for index in edges.function.tolist()]))
     if fold is None:  # one repository
         fold = folds(edges.function)
     if fold is None:
-        return next(iter(TRANSFORMS)), {}
+        return {}
     each = {
         number: sample_relation(edges, surfaces, fold, number)
         for number in range(len(edges.relations))
     }
     samples = {relation: sample for relation, sample in each.items() if sample is not None}
     if not samples:
-        return next(iter(TRANSFORMS)), {}
+        return {}
     fits = learn_surface(samples)
-    attention = read(encoder, functions, samples, edges, bar)
-    transform = choose_transform(attention)
-    learned = {
-        edges.relations[relation]: learn_attention(attention, fitted, relation, transform)
+    attention = attend(encoder, functions, samples, edges, bar)
+    return {
+        edges.relations[relation]: learn_attention(attention, fitted, relation)
         for relation, fitted in fits.items()
     }
-    return transform, learned

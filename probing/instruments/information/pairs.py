@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from probing.models.capture import Rows
     from probing.models.encoder import Encoder
 
-TRANSFORMS: dict[str, Callable[[Tensor], Tensor]] = {
-    "root": torch.sqrt,
-    "weight": torch.clone,
-    "log": lambda weight: torch.log1p(1000 * weight) / 7,
-}
-"""In which form attention enters the log-linear choice: each from about 0 to 1."""
-
 
 class ReadFunction(EncodedFunction):
     """A function all of whose tokens read, with its drawn edges."""
@@ -117,41 +110,38 @@ class GatheredPairs(PairListener):
 
 class Scorers(NamedTuple):
     """The scorers of candidates by attention: `weights` float32 (relations, models, layers, 2, H)
-    in a `transform`, and `picked` (relations, picks, 3), an attention head's layer, direction and
-    number.
+    of its square roots, and `best` (relations, 3), an attention head's layer, direction and number.
     """
 
-    transform: str
     weights: np.ndarray
-    picked: np.ndarray
+    best: np.ndarray
 
 
 class ScoredPairs(PairListener):
     """Adds up the scores of all candidates by the attention of all heads.
 
     `asked`: function -> the relation, and the place among its head tokens, of each of M choices;
-    `answers`: function -> scores (M, models, T), and weights by the picked heads (M, picks, T).
+    `answers`: function -> scores (M, models, T), and weights by the best heads (M, T).
     """
 
     def __init__(self, *arguments: Any, scorers: Scorers, **asked: Any):
         super().__init__(*arguments, **asked)
-        self.transform, self.picked = TRANSFORMS[scorers.transform], scorers.picked
+        self.best = scorers.best
         self.weights = torch.from_numpy(scorers.weights).to(self.found.device)
 
     def on_pairs(self, function: ReadFunction, pairs: Tensor) -> None:
         relation, row = self.asked[function.index].T
         if self.layer == 0:
             shape = len(row), self.weights.shape[1], pairs.shape[-1]
-            by_head = np.zeros((len(row), self.picked.shape[1], pairs.shape[-1]), np.float32)
+            by_head = np.zeros((len(row), pairs.shape[-1]), np.float32)
             self.answers[function.index] = np.zeros(shape), by_head
         scores, by_head = self.answers[function.index]
         weights = self.weights[relation, :, self.layer].flatten(2)  # (M, models, 2 * H)
-        read = self.transform(pairs).flatten(1, 2)[row]  # (M, 2 * H, T)
+        read = pairs.sqrt().flatten(1, 2)[row]  # (M, 2 * H, T)
         scores += torch.bmm(weights, read).cpu().numpy()
-        layer, direction, head = np.moveaxis(self.picked[relation], -1, 0)  # each (M, picks)
-        choice, pick = np.nonzero(layer == self.layer)
-        cell = row[choice], direction[choice, pick], head[choice, pick]
-        by_head[choice, pick] = pairs[cell].cpu().numpy()
+        layer, direction, head = self.best[relation].T  # each (M,)
+        here = layer == self.layer
+        by_head[here] = pairs[row[here], direction[here], head[here]].cpu().numpy()
 
 
 def listen(

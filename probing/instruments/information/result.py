@@ -5,18 +5,15 @@ A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it h
 edge of a learned relation, sorted by function (its position in the split) and `edge` (its position
 among those of the function), with the rank of the dependent, 0 = best, and its log-loss in bits, by
 three log-linear choices: `words` (and positions), the `attention` of all heads, and `both`.
-`best_rank` and `beyond_rank` are by one attention head each: the one that finds most edges of the
-relation on validation, and most of those that words and positions miss there.
+`best_rank` is by one attention head, the one that finds most edges of the relation on validation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import SUM
@@ -34,8 +31,6 @@ mean."""
 CHOICES = WORDS, ATTENTION, BOTH = "words", "attention", "both"
 """The log-linear choices: from words and positions, from the attention of all heads, and from
 both."""
-
-STATES = "states"
 
 BITS_DECIMALS = 4
 """Those of bits."""
@@ -55,7 +50,6 @@ class InformationLedger(RowLedger):
             ("candidates", "<i4"),  # all tokens but the head
             *((f"{choice}_rank", "<i4") for choice in CHOICES),
             ("best_rank", "<i4"),
-            ("beyond_rank", "<i4"),
             *((f"{choice}_bits", "<f8") for choice in CHOICES),
         ]
     )
@@ -81,7 +75,7 @@ class InformationLedger(RowLedger):
             raise ValueError("numbers of dependents that cannot be")
 
 
-VERSION = 4
+VERSION = 5
 """Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
 
 NOT_ASKED = (
@@ -99,8 +93,8 @@ class LearnedRelation(Record):
     """The outcome of learning a relation on drawn `edges` of validation, of which words and
     positions `missed` some.
 
-    `features`: the richest of the nested sets that words and positions use; `best`, `beyond`: the
-    attention head that finds most edges with one guess, and most of the missed ones. `penalties`:
+    `features`: the richest of the nested sets that words and positions use; `best`: the attention
+    head that finds most edges with one guess. `penalties`:
     of words, attention, and attention beside words; None where attention did not lower the loss on
     unseen folds by a standard error.
     """
@@ -109,7 +103,6 @@ class LearnedRelation(Record):
     missed: Number
     features: str
     best: DirectedHead
-    beyond: DirectedHead
     penalties: Annotated[tuple[float, float, float | None], listed]
 
 
@@ -120,12 +113,6 @@ class InformationSettings(ControlledSettings):
 
     learned_on: str  # digest of the labels of the split validation
     edges: int  # the most that are drawn of a relation and split
-    # hidden states instead of attention
-    states: bool = Field(default=False, exclude_if=lambda states: not states)
-
-    @property
-    def deviations(self) -> list[str]:
-        return [*super().deviations, *([STATES] if self.states else [])]
 
     def signature_fields(self) -> dict[str, Any]:
         pool = None if self.pool == SUM else self.pools
@@ -133,7 +120,6 @@ class InformationSettings(ControlledSettings):
             **super().signature_fields(),
             "drawn": self.edges,
             "pool": pool,
-            "of": STATES if self.states else None,
         }
 
 
@@ -143,9 +129,6 @@ class InformationRun(Circumstances):
     layers: Count
     heads: Count
     """In each layer."""
-    transform: str
-    """The form in which attention is a feature, one of `TRANSFORMS` of `pairs`; of states, the
-    layer."""
 
 
 class InformationProvenance(Provenance):
@@ -163,7 +146,6 @@ class InformationProvenance(Provenance):
             "version",
             "begin",
             "pool",
-            "of",
             "control",
         ),
     )
@@ -188,9 +170,7 @@ class RelationInformation(Record):
     """The scores on a relation's `edges` in so many `functions`.
 
     `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions,
-    which leave `words.bits` open, of which nobody can close `floor`; `missed`: how many edges words
-    and positions miss, of which `beyond` percent are found by the one head that is best at that on
-    validation, and `attention_beyond` percent by the attention of all heads.
+    which leave `words.bits` open, of which nobody can close `floor`.
     """
 
     edges: Count
@@ -202,14 +182,10 @@ class RelationInformation(Record):
     both: ChoiceScore
     floor: float
     adds: float
-    missed: Number
-    beyond: float | None
-    attention_beyond: float | None
 
 
 class MeanInformation(Record):
-    """Means over the relations with `in_mean`; those beyond rules over the ones in which something
-    is missed.
+    """Means over the relations with `in_mean`.
 
     `share`: the closed share, percent of the bits that words and positions leave open above the
     floor.
@@ -223,8 +199,6 @@ class MeanInformation(Record):
     floor: float
     adds: float
     share: float | None
-    beyond: float | None
-    attention_beyond: float | None
 
 
 class InformationResult(Result[InformationLedger]):
@@ -281,10 +255,6 @@ def floor_bits(rows: np.ndarray) -> np.ndarray:
     return np.log2(rows["dependents"])
 
 
-def _hit_percent(hits: np.ndarray) -> float | None:
-    return float(100 * hits.mean()) if hits.size else None
-
-
 def _relation_information(name: str, rows: np.ndarray) -> RelationInformation:
     scores = {
         choice: ChoiceScore(
@@ -293,7 +263,6 @@ def _relation_information(name: str, rows: np.ndarray) -> RelationInformation:
         )
         for choice in CHOICES
     }
-    missed = rows[rows["words_rank"] > 0]
     return RelationInformation(
         edges=len(rows),
         functions=len(np.unique(rows["function"])),
@@ -302,9 +271,6 @@ def _relation_information(name: str, rows: np.ndarray) -> RelationInformation:
         **scores,
         floor=float(floor_bits(rows).mean()),
         adds=float((rows["words_bits"] - rows["both_bits"]).mean()),
-        missed=len(missed),
-        beyond=_hit_percent(missed["beyond_rank"] == 0),
-        attention_beyond=_hit_percent(missed["attention_rank"] == 0),
     )
 
 
@@ -312,10 +278,6 @@ def _mean_information(relations: list[RelationInformation]) -> MeanInformation |
     """None without any relation."""
     if not relations:
         return None
-
-    def mean(values: Iterable[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return float(np.mean(known)) if known else None
 
     def of(name: str) -> float:
         return float(np.mean([attrgetter(name)(scores) for scores in relations]))
@@ -327,8 +289,6 @@ def _mean_information(relations: list[RelationInformation]) -> MeanInformation |
     means = {
         "relations": len(relations),
         "share": 100 * adds / left_open if left_open > 0 else None,
-        "beyond": mean(scores.beyond for scores in relations),
-        "attention_beyond": mean(scores.attention_beyond for scores in relations),
         **{name: of(name) for name in ("best", "floor", "adds")},
     }
     return MeanInformation.model_validate({**means, **choices})

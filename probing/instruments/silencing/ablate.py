@@ -3,10 +3,9 @@ silenced on test."""
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,21 +15,15 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
-from probing.instruments.masking.fill import key_of
 from probing.instruments.silencing.choose import choose
 from probing.instruments.silencing.result import (
-    DEPENDENTS,
     LEFT_OUT,
     LOSS_DECIMALS,
-    READING_END,
-    RESTORED,
     Chosen,
     SilencingLedger,
-    SilencingProvenance,
     SilencingResult,
 )
 from probing.instruments.silencing.silence import (
@@ -46,10 +39,8 @@ from probing.runs.session import Session
 if TYPE_CHECKING:
     from probing.models.encoder import LanguageModel
 
-logger = logging.getLogger(__name__)
-
 DRAWS = 20
-"""The most sets of heads that the best are compared with."""
+"""The most heads that the best one is compared with."""
 
 REFERENCE = 256
 """The most functions of validation over which the output of a head is averaged: the first that the
@@ -62,7 +53,6 @@ def ablate(
     data: Any,
     config: str = "python",
     *,
-    restored: str = READING_END,
     draws: Positive = DRAWS,
     seed: Natural = 0,
     revision: str | None = None,
@@ -73,7 +63,6 @@ def ablate(
     max_length: Positive = PAPER_LENGTH,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
-    tell: Any = logger.info,
 ) -> SilencingResult | None:
     """Measure the loss of a language model if the best heads of each relation are silenced.
 
@@ -81,22 +70,20 @@ def ablate(
     the best head of each relation (rule first, k = 1) is chosen on the edges of every other
     function of `validation` that are not at the relation's best offset, must beat a guess by
     distance on the rest (`beats_guess`), and is silenced on `test`. A masked language model
-    restores the end of the edges whose row of attention the head is, `reading-end`, all those of a
-    relation masked together; or, if `restored` says so, the `dependents`, which a silenced head
-    then reads masked. A decoder predicts the first token of each dependent that comes after its
+    restores the end of the edges whose row of attention the head is, all those of a
+    relation masked together. A decoder predicts the first token of each dependent that comes after its
     head token. The cost is the mean log-probability of their sub-tokens by the whole model, less
     that with the silenced head, in nats. A silenced head puts out the mean of its outputs over the
     sub-tokens of the first functions of validation, 256 at most. Beside it, `draws` other heads of
     the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has no
-    more. Then the best 3 heads are silenced together, and the best 10, beside `draws` sets of as
-    many others, if the model has so many.
+    more.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
     masked-LM or causal-LM head; or a `Session` that keeps it for several calls, and says
     `revision`, `device` and `max_length`. `data`, `config`, `direction`, `max_length`,
     `output` and `shard`: as of `probing.probe`, but every shard needs both probes whole;
-    `limit`, `sample`: silence heads in some functions of test only, which the result says. `tell`
-    is called with the number of forward passes before they begin. The model runs in float32.
+    `limit`, `sample`: silence heads in some functions of test only, which the result says.
+    The model runs in float32.
 
     The same arguments give the same result for any number of processes. A repeated run is answered
     from the cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate
@@ -105,11 +92,9 @@ def ablate(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
     """
-    if restored not in RESTORED:
-        raise UnknownName("end to restore", restored, RESTORED)
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     test = read_functions(data, config, "test", limit=limit, sample=sample, seed=seed)
-    ablation = Ablation(session, test, direction, restored, draws, seed, output, tell)
+    ablation = Ablation(session, test, direction, draws, seed, output)
     result = run(ablation, output, shard)
     if output is not None:
         ablation.heads  # noqa: B018 - the probes belong there, even if the cache has the result
@@ -122,14 +107,12 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     `ablate`. `probes`: the folder in which both probes are."""
 
     RESULT = SilencingResult
-    SETTING_FIELDS = ("direction", "restored", "draws", "seed")
+    SETTING_FIELDS = ("direction", "draws", "seed")
 
     direction: str | None = None
-    restored: str = READING_END
     draws: int = DRAWS
     seed: int = 0
     probes: str | os.PathLike | None = None
-    tell: Callable[[str], object] = logger.info
 
     @property
     def asked(self) -> Mapping[str, object]:
@@ -171,19 +154,14 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
         left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
         masked = model.mask is not None
         direction = self.probing.direction or default_direction(model, self.data.config)
-        restored = DEPENDENTS
-        if masked and direction == HEAD_TO_DEPENDENT:
-            restored = self.restored
+        of_heads = masked and direction == HEAD_TO_DEPENDENT  # the end that heads read from
         functions = [
             SilencedFunction(function.index, function.ids, targets)
             for function in encoded
-            if (targets := targets_of(function, relations, heads, masked, restored, left_out))
+            if (targets := targets_of(function, relations, heads, masked, of_heads, left_out))
         ]
         names = {targets.relation for function in functions for targets in function.targets}
-        passes = sum(
-            len({*map(key_of, passes_of(function, heads, masked))}) for function in functions
-        )
-        prepared = self.prepared(
+        return self.prepared(
             model,
             functions,
             skips,
@@ -193,7 +171,6 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
                 "begin": model.begin,
                 "chosen_on": self.validation.data.labels,
                 "direction": direction,
-                "restored": restored,
                 "reference": len(self.reference),
             },
             run={
@@ -202,13 +179,9 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
                 "heads": model.heads,
             },
             functions=len(functions),
-            passes=len(self.reference) + passes,
             left_out=left_out,
             heads={name: heads[name] for name in sorted(names)},
         )
-        if self.session.processes.main:
-            self.tell(_cost(prepared.provenance))
-        return prepared
 
     @cached_property
     def _predictor(self) -> Predictor:
@@ -228,18 +201,6 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
             ]
             for (targets, number), item, log_probabilities in zip(asked, each, predictions):
                 mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
-                key = function.index, names.index(targets.relation), number, len(item.silenced)
-                counts = targets.edges, len(targets.positions), len(function.ids)
-                cells.append((*key, *counts, round(float(mean), LOSS_DECIMALS)))
+                key = function.index, names.index(targets.relation), number, targets.edges
+                cells.append((*key, round(float(mean), LOSS_DECIMALS)))
         return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
-
-
-def _cost(provenance: SilencingProvenance) -> str:
-    """The cost of a run in words, before it begins."""
-    reference = provenance.settings.reference
-    silenced = max(len(head.silenced) for head in provenance.heads.values())
-    return (
-        f"{provenance.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
-        f"{provenance.passes - reference:,} over {provenance.functions:,} functions, for {len(provenance.heads)} "
-        f"relations and up to {silenced - 1} sets of silenced heads of each"
-    )

@@ -3,8 +3,7 @@ with."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,12 +11,8 @@ from codesyntax_metric.topk_uas import RULES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult
-from probing.instruments.silencing.result import Chosen, HeadGroup
+from probing.instruments.silencing.result import Chosen, HeadPlace
 from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
-
-TOGETHER = (1, 3, 10)
-"""Sizes of the sets of best heads that are silenced together, because one head may replace
-another."""
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
@@ -33,20 +28,22 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
     ranked = ranked_heads(chosen_on)
     candidates = beats_guess(unseen, chosen_on, ranked)
-    hit, shape = _hit_by_best(ledger, ranked), ledger.ranks.shape[2:]
-    heads = {}
+    hit, (_, heads) = _hit_by_best(ledger, ranked), ledger.ranks.shape[2:]
+    chosen = {}
     for number, name in enumerate(ledger.relations):
         edges = ledger.relation == number
         if edges.any() and name in candidates:
             of_hard = hit[edges & hard]
-            heads[name] = Chosen(
-                groups=tuple(_head_groups(ranked[name], shape, draws, seed)),
+            best = divmod(int(ranked[name][0]), heads)
+            chosen[name] = Chosen(
+                best=best,
+                matched=_matched(best, heads, draws, seed),
                 edges=int(edges.sum()),
                 score=float(100 * hit[edges].mean()),
                 hard=len(of_hard),
                 beyond=float(100 * of_hard.mean()) if len(of_hard) else None,
             )
-    return heads
+    return chosen
 
 
 def halves(ledger: RankLedger) -> tuple[RankLedger, RankLedger]:
@@ -100,36 +97,11 @@ def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.nda
     return ledger.of_heads(*np.unravel_index([best] * len(RULES), ledger.ranks.shape[2:]))[0] == 0
 
 
-def _head_groups(
-    ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int
-) -> Iterator[HeadGroup]:
-    """The best heads, one and several together, and as many others; not of a number of which there
-    are fewer others."""
-    places = [(int(layer), int(head)) for layer, head in zip(*np.unravel_index(ranked, shape))]
-    for number in TOGETHER:
-        best, others = places[:number], sorted(places[number:])
-        if number == 1:
-            others = [head for head in others if head[0] == best[0][0]]
-            if len(others) > draws:
-                rng = np.random.default_rng([seed, *best[0]])
-                drawn = np.sort(rng.choice(len(others), draws, replace=False))
-                others = [others[number] for number in drawn]
-            yield HeadGroup(best=tuple(best), matched=tuple((head,) for head in others))
-        elif number <= len(others):
-            rng = np.random.default_rng([seed, *np.ravel(best).tolist()])
-            matched = tuple(tuple(sorted(_as_many(best, others, rng))) for _ in range(draws))
-            yield HeadGroup(best=tuple(best), matched=matched)
-
-
-def _as_many(
-    best: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]], rng: np.random.Generator
-) -> list[tuple[int, int]]:
-    """As many other heads, from the same layers as far as these have so many."""
-    wanted, drawn = Counter(layer for layer, _ in best), []
-    rest = [others[number] for number in rng.permutation(len(others))]
-    for head in [*rest]:
-        if wanted[head[0]]:
-            wanted[head[0]] -= 1
-            drawn.append(head)
-            rest.remove(head)
-    return [*drawn, *rest[: len(best) - len(drawn)]]
+def _matched(best: HeadPlace, heads: int, draws: int, seed: int) -> tuple[HeadPlace, ...]:
+    """The other `heads` of the layer of the best one, or `draws` of them, drawn by `seed`."""
+    layer, number = best
+    others = np.delete(np.arange(heads), number)
+    if len(others) > draws:
+        drawn = np.random.default_rng([seed, *best]).choice(len(others), draws, replace=False)
+        others = others[np.sort(drawn)]
+    return tuple((layer, other) for other in others.tolist())

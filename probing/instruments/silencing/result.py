@@ -2,19 +2,16 @@
 and repeat it.
 
 A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per
-function, relation and set of silenced heads, sorted by function (its position in the split),
-relation and `silenced`: 0 is the whole model, 1 the best head of the relation, and from 2 on the
-heads of the same layer that it is compared with; then the best three heads together and as many
-others, then the best ten.
+function, relation and silenced head, sorted by function (its position in the split), relation and
+`silenced`: 0 is the whole model, 1 the best head of the relation, and from 2 on the heads of the
+same layer that it is compared with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
@@ -25,11 +22,6 @@ from probing.runs.settings import RankingSettings
 
 WHOLE = 0
 """Where nothing is silenced."""
-
-RESTORED = READING_END, DEPENDENTS = "reading-end", "dependents"
-"""Which end of an edge a masked language model restores: the one whose row of attention is read, so
-that silencing a head takes from it what it read at the other end; or the dependents. Decoders
-predict dependents."""
 
 LOSS_DECIMALS = 6
 """Those of log-probabilities, as many as float32 gives."""
@@ -43,10 +35,7 @@ class SilencingLedger(RowLedger):
             ("function", "<i4"),
             ("relation", "<i4"),
             ("silenced", "<i4"),
-            ("heads", "<i4"),  # how many are silenced together
             ("edges", "<i4"),  # of which an end is asked for
-            ("sub_tokens", "<i4"),  # of these ends
-            ("length", "<i4"),  # sub-tokens of the function
             # of the true sub-tokens, the mean over those asked for, in nats
             ("log_probability", "<f8"),
         ]
@@ -55,28 +44,8 @@ class SilencingLedger(RowLedger):
     GROUP_COLUMN = "relation"
     INSTRUMENT = ledger_file.SILENCING
     COMMAND = "ablate"
-    DICTIONARY_COLUMNS = (
-        "function",
-        "relation",
-        "silenced",
-        "heads",
-        "edges",
-        "sub_tokens",
-        "length",
-    )
-    BOUNDS: ClassVar = {
-        **dict.fromkeys(("edges", "sub_tokens", "length"), (1, np.inf)),
-        "heads": (0, np.inf),
-        "log_probability": LOG_PROBABILITY,
-    }
-
-    @classmethod
-    def check(cls, rows: np.ndarray) -> None:
-        super().check(rows)
-        if (rows["sub_tokens"] > rows["length"]).any():
-            raise ValueError("sub-tokens that cannot be")
-        if ((rows["silenced"] == WHOLE) != (rows["heads"] == 0)).any():
-            raise ValueError("heads that cannot be")
+    DICTIONARY_COLUMNS = ("function", "relation", "silenced", "edges")
+    BOUNDS: ClassVar = {"edges": (1, np.inf), "log_probability": LOG_PROBABILITY}
 
 
 LEFT_OUT = NO_HEAD, NO_SUB_TOKEN, NOT_AFTER = (
@@ -91,39 +60,27 @@ before it."""
 HeadPlace = Annotated[tuple[Number, Number], listed]
 """Layer and head."""
 
-HeadPlaces = Annotated[tuple[HeadPlace, ...], listed]
-
-
-class HeadGroup(Record):
-    """The `best` heads of a relation on validation, silenced together, and sets of as many others,
-    of the same layers as far as these have so many, that they are compared with."""
-
-    best: HeadPlaces
-    matched: Annotated[tuple[HeadPlaces, ...], listed]
-
 
 class Chosen(Record):
-    """The best heads of a relation on validation: one, then several together (`groups`).
+    """The `best` head of a relation on validation, and those of its layer that it is compared with,
+    `matched`.
 
-    `score`: percent of the `edges` that it finds with one guess, rule first; `beyond`: the same of
-    the `hard` ones, those not at the best offset of the relation, None without any. Both of the
-    best head, on the functions of test that were probed.
+    `score`: percent of the `edges` that the best head finds with one guess, rule first; `beyond`:
+    the same of the `hard` ones, those not at the best offset of the relation, None without any.
+    Both on the functions of test that were probed.
     """
 
-    groups: Annotated[tuple[HeadGroup, ...], listed, Field(min_length=1)]
+    best: HeadPlace
+    matched: Annotated[tuple[HeadPlace, ...], listed]
     edges: Number
     score: float
     hard: Number
     beyond: float | None
 
     @property
-    def best(self) -> HeadPlace:
-        return self.groups[0].best[0]
-
-    @property
-    def silenced(self) -> list[HeadPlaces]:
-        """The silenced sets, in the order of the ledger's column of this name."""
-        return [(), *(heads for group in self.groups for heads in (group.best, *group.matched))]
+    def silenced(self) -> list[tuple[HeadPlace, ...]]:
+        """The silenced heads, in the order of the ledger's column of this name: first none."""
+        return [(), (self.best,), *((head,) for head in self.matched)]
 
 
 class SilencingSettings(RankingSettings):
@@ -133,8 +90,7 @@ class SilencingSettings(RankingSettings):
 
     chosen_on: str  # digest of the labels of the split validation
     direction: str  # of the probe that chose the heads
-    restored: str  # one of RESTORED
-    draws: int  # the most sets of heads that the best are compared with
+    draws: int  # the most heads that the best one is compared with
     seed: int  # of these heads
     # functions of validation, over whose sub-tokens the output of a head is averaged
     reference: int
@@ -154,10 +110,10 @@ class SilencingRun(Circumstances):
 class SilencingProvenance(Provenance):
     """The origin of a silencing ledger."""
 
-    VERSION = 3  # of choosing and silencing heads
+    VERSION = 4  # of choosing and silencing heads
     SIGNATURE_FIELDS = (
         "silence",
-        ("chosen_on", "direction", "predicts", "restored", "draws", "seed", "reference")
+        ("chosen_on", "direction", "predicts", "draws", "seed", "reference")
         + ("begin", "max_length", "functions", "edges", "version"),
     )
 
@@ -165,8 +121,6 @@ class SilencingProvenance(Provenance):
     version: int
     functions: Count
     """Number of functions with a dependent to predict."""
-    passes: Count
-    """Forward passes of single functions."""
     left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
     """Reason -> number of edges that are not asked for."""
     heads: dict[str, Chosen]
@@ -178,17 +132,13 @@ class RelationCosts(Record):
     """The cost of silencing in a relation: means over functions, in nats per sub-token that is
     asked for.
 
-    `functions`, `edges` and `sub_tokens` that were asked for; `share`: percent of a function's
-    sub-tokens; `log_probability`: of the whole model; `cost`: what is lost of it if the best head
-    is silenced; `matched`: the mean of the same over the heads that it is compared with;
+    `functions` and `edges` that were asked for; `cost`: the log-probability that is lost if the
+    best head is silenced; `matched`: the mean of the same over the heads that it is compared with;
     `costlier`: how many of these cost more.
     """
 
     functions: Count
     edges: Count
-    sub_tokens: Count
-    share: float
-    log_probability: float
     cost: float
     matched: float
     costlier: Number
@@ -205,8 +155,7 @@ class SilencingResult(Result[SilencingLedger]):
     run: SilencingRun
     relations: dict[str, RelationCosts]
     heads: dict[str, Chosen]
-    """As in the provenance, like the other two."""
-    passes: Count
+    """As in the provenance, like what is left out."""
     left_out: dict[str, Number]
 
     @classmethod
@@ -215,7 +164,7 @@ class SilencingResult(Result[SilencingLedger]):
     ) -> tuple[dict[str, int], dict[str, Any]]:
         _check_heads(ledger, provenance)
         relations = {
-            name: _relation_costs(ledger.rows[chosen], provenance.heads[name])
+            name: _relation_costs(ledger.rows[chosen])
             for name, chosen in sorted(ledger.named().items())
         }
         edges = sum(costs.edges for costs in relations.values())
@@ -229,39 +178,28 @@ class SilencingResult(Result[SilencingLedger]):
     def __repr__(self) -> str:
         lines = [
             f"SilencingResult: {self.title}",
-            f"{self.functions} functions, {self.passes} forward passes; cost in nats, of the best head and of others:",
+            f"{self.functions} functions; cost in nats, of the best head and of others:",
         ]
         for name, costs in self.relations.items():
             lines.append(f"{name:>32}{costs.cost:>9.3f}{costs.matched:>9.3f}")
         return "\n".join([*lines, self.signature])
 
 
-def by_group(
-    rows: np.ndarray, chosen: Chosen
-) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """The log-probabilities of a relation in its F functions, for each number of heads that are
-    silenced together: of the whole model (F,), without the best heads (F,), and without each of M
-    matched sets (F, M)."""
-    functions = (rows["silenced"] == WHOLE).sum()
-    predicted = rows["log_probability"].reshape(functions, -1)
-    start = 1
-    for group in chosen.groups:
-        end = start + 1 + len(group.matched)
-        yield len(group.best), predicted[:, 0], predicted[:, start], predicted[:, start + 1 : end]
-        start = end
+def log_probabilities(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Those of a relation in its F functions: of the whole model (F,), without the best head (F,),
+    and without each of M matched heads (F, M)."""
+    predicted = rows["log_probability"].reshape((rows["silenced"] == WHOLE).sum(), -1)
+    return predicted[:, 0], predicted[:, 1], predicted[:, 2:]
 
 
-def _relation_costs(rows: np.ndarray, chosen: Chosen) -> RelationCosts:
-    whole = rows[rows["silenced"] == WHOLE]
-    _, log_probability, without_best, without_others = next(by_group(rows, chosen))
-    best = float((log_probability - without_best).mean())
-    matched = (log_probability[:, None] - without_others).mean(axis=0)
+def _relation_costs(rows: np.ndarray) -> RelationCosts:
+    edges = rows["edges"][rows["silenced"] == WHOLE]
+    whole, without_best, without_others = log_probabilities(rows)
+    best = float((whole - without_best).mean())
+    matched = (whole[:, None] - without_others).mean(axis=0)
     return RelationCosts(
         functions=len(whole),
-        edges=int(whole["edges"].sum()),
-        sub_tokens=int(whole["sub_tokens"].sum()),
-        share=float(100 * (whole["sub_tokens"] / whole["length"]).mean()),
-        log_probability=float(log_probability.mean()),
+        edges=int(edges.sum()),
         cost=best,
         matched=float(matched.mean()),
         costlier=int((matched > best).sum()),
@@ -276,13 +214,12 @@ def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> No
     if sorted(known) != sorted(ledger.names) or len(scored) != len(known):
         reason = "its relations are others than its settings say"
     else:
-        heads: list[int] = []
-        numbers: list[int] = []
-        for relation in rows["relation"][rows["silenced"] == WHOLE]:
-            silenced = known[ledger.names[relation]].silenced
-            heads += map(len, silenced)
-            numbers += range(len(silenced))
-        if heads != rows["heads"].tolist() or numbers != rows["silenced"].tolist():
+        numbers = [
+            number
+            for relation in rows["relation"][rows["silenced"] == WHOLE]
+            for number in range(len(known[ledger.names[relation]].silenced))
+        ]
+        if numbers != rows["silenced"].tolist():
             reason = "its heads are others than its settings say"
         elif len(np.unique(rows["function"])) != provenance.functions:
             reason = "it has more or fewer functions than its settings say"

@@ -4,8 +4,7 @@ without some heads.
 A masked language model restores the ends of a relation in a function that its heads read from, all
 of their sub-tokens masked together; a decoder predicts the first token of each dependent that comes
 after its head token. Once the model is whole, once the best head of the relation is silenced (see
-`probing.models.encoder`), and once each of the heads of the same layer that it is compared with;
-then the same with several heads together.
+`probing.models.encoder`), and once each of the heads of the same layer that it is compared with.
 """
 
 from __future__ import annotations
@@ -20,14 +19,7 @@ from torch import Tensor
 
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.masking.fill import Passes
-from probing.instruments.silencing.result import (
-    DEPENDENTS,
-    NO_HEAD,
-    NO_SUB_TOKEN,
-    NOT_AFTER,
-    READING_END,
-    Chosen,
-)
+from probing.instruments.silencing.result import NO_HEAD, NO_SUB_TOKEN, NOT_AFTER, Chosen
 
 if TYPE_CHECKING:
     from probing.models.encoder import AttentionHead, LanguageModel
@@ -80,8 +72,8 @@ class Predictor(Passes[Pass]):
 
 
 def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> list[Pass]:
-    """The forward pass of each relation of a function and each set of silenced heads, some of them
-    equal. In each, a decoder predicts all that is asked for."""
+    """The forward pass of each relation of a function and each silenced head, some of them equal.
+    In each, a decoder predicts all that is asked for."""
     everything = np.unique(np.concatenate([targets.positions for targets in function.targets]))
     return [
         Pass(function.index, function.ids, targets.positions if masked else everything, silenced)
@@ -95,15 +87,15 @@ def targets_of(
     relations: Sequence[str],
     heads: Mapping[str, Chosen],
     masked: bool,
-    restored: str,
+    of_heads: bool,
     left_out: Counter[str],
 ) -> list[Targets]:
-    """The predictions of each relation in a function; edges that it cannot are counted in
-    `left_out`."""
+    """The predictions of each relation in a function: `of_heads`, of head tokens, otherwise of
+    dependents; edges of which there is none are counted in `left_out`."""
     first, last = function.alignment
     edges = function.edges
-    starts = edges.head if restored == READING_END else edges.first
-    ends = edges.last if masked and restored == DEPENDENTS else starts
+    starts = edges.head if of_heads else edges.first
+    ends = edges.last if masked and not of_heads else starts
     targets = []
     for number in np.unique(edges.relation).tolist():
         name, positions, counted = relations[number], [], 0

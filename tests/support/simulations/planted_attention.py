@@ -21,9 +21,6 @@ from probing.runs.data import Functions
 Attention = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
 """From the number of tokens and edges (E, 2), head and dependent, to maps (layers, heads, tokens, tokens)."""
 
-States = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
-"""The same to hidden states (layers, tokens, D)."""
-
 RELATION = "If:if->body"
 
 
@@ -34,8 +31,8 @@ class Planted:
     begin, causal = None, False
     device = torch.device("cpu")
 
-    def __init__(self, maps: dict[int, np.ndarray], known: dict[int, np.ndarray]):
-        self.maps, self.known = maps, known
+    def __init__(self, maps: dict[int, np.ndarray]):
+        self.maps = maps
         self.layers, self.heads = next(iter(maps.values())).shape[:2]
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
@@ -53,16 +50,6 @@ class Planted:
                 maps[place, :, : one.shape[1], : one.shape[1]] = one
             listener(rows_of(maps))
 
-    def states(self, inputs) -> list[torch.Tensor]:
-        each = [
-            torch.from_numpy(self.known[number]).float()
-            for number in inputs["input_ids"][:, 0].tolist()
-        ]
-        padded = torch.nn.utils.rnn.pad_sequence(
-            [one.transpose(0, 1) for one in each], batch_first=True
-        )
-        return list(padded.unbind(2))  # of each layer (B, T, D)
-
 
 def informing(
     attend: Attention,
@@ -72,13 +59,12 @@ def informing(
     distance: int | None = None,
     later: int = 0,
     seed: int = 0,
-    states: States | None = None,
 ):
-    """An experiment on so many functions a split, each of so many tokens and edges; on states, if there are some.
+    """An experiment on so many functions a split, each of so many tokens and edges.
 
     Dependents are uniform over the other tokens, or at a `distance`, of test so much `later`. No word tells anything.
     """
-    rng, maps, known, probings = np.random.default_rng(seed), {}, {}, {}
+    rng, maps, probings = np.random.default_rng(seed), {}, {}
     for split in ("validation", "test"):
         rows, encoded, relations = [], [], []
         apart = (distance or 0) + later * (split == "test")
@@ -102,8 +88,6 @@ def informing(
             row |= {"token_start": starts[:-1].tolist(), "token_end": (starts[1:] - 1).tolist()}
             rows.append(row)
             maps[number] = attend(tokens, np.stack([head, first], 1), rng).astype(np.float32)
-            if states is not None:
-                known[number] = states(tokens, np.stack([head, first], 1), rng)
             places = np.arange(tokens, dtype=np.int32)
             ids = np.full(tokens, number, np.int64)
             encoded.append(
@@ -128,13 +112,13 @@ def informing(
         )
         probings[split] = SimpleNamespace(data=data, encoded=Encoded(encoded, relations, Counter()))
     for probing in probings.values():
-        probing.encoder = Planted(maps, known)
+        probing.encoder = Planted(maps)
     session = SimpleNamespace(
         max_length=511,
         pool="sum",
         processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value),
     )
-    experiment = Informing(session, probings["test"].data, 2000, states is not None)
+    experiment = Informing(session, probings["test"].data, 2000)
     experiment.probing, experiment.validation = probings["test"], probings["validation"]
     return experiment
 
