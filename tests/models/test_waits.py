@@ -33,10 +33,10 @@ def waits_of(family, layers):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", device_jobs.FAMILIES)
 def test_nothing_waits_for_a_layer_or_a_head(family):
-    """At most twice for a batch: transformers asks whether there is padding, and numbers are fetched."""
+    """At most three times for a batch: transformers asks whether there is padding, and numbers are fetched."""
     few = waits_of(family, 2)
     assert len(few) > 4 and few == waits_of(family, 4)
-    assert max(waits.total() for waits in few.values()) <= 2 * len(device_jobs.CODES)
+    assert max(waits.total() for waits in few.values()) <= 3 * len(device_jobs.CODES)
 
 
 @pytest.mark.slow
