@@ -1,10 +1,14 @@
-"""Random inputs in short, and what the long run found (`python tests/faults --only fuzz`)."""
+"""Random inputs, and what they found before.
+
+CODESYNTAX_FUZZ=2000 pytest -n 2 tests/faults/test_fuzz.py -k random_inputs
+
+tries so many inputs of each kind, other ones each time."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +17,8 @@ import fuzz
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from support.cpu_time import within
 
@@ -30,10 +36,22 @@ from probing.runs.records import exactly, explain, parse
 SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
 
+EXAMPLES = os.environ.get("CODESYNTAX_FUZZ")
+
+
 @pytest.mark.slow
-def test_random_inputs_are_read_or_refused():
-    became = sum((fuzz.tries(target, 3, seed=1) for target in fuzz.TARGETS), Counter())
-    assert min(became["accepted"], became["refused"]) > became.total() / 10
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("target", fuzz.TARGETS)
+@settings(
+    max_examples=int(EXAMPLES or 3),
+    derandomize=EXAMPLES is None,
+    database=None,
+    deadline=None,
+    suppress_health_check=[*HealthCheck],
+)
+@given(data=st.data())
+def test_random_inputs_are_read_or_refused(target, data):
+    fuzz.TARGETS[target](data.draw, target)
 
 
 def test_json_is_parsed_up_to_its_most_bytes():

@@ -1,7 +1,4 @@
-"""Tiny models of five families, and all that runs on a device: capture and ranking, masking, silencing heads.
-
-A model is made and self-checked on the CPU; the jobs run where its weights are then put.
-"""
+"""Tiny models of two families, and all that runs on a device: capture and ranking, masking, silencing heads."""
 
 from __future__ import annotations
 
@@ -49,96 +46,48 @@ _SMALL = {
     "eos_token_id": 1,
 }
 
-MASKED = {
-    "bert": _SMALL,
-    # probed by its eager maps
-    "deberta-v2": {
-        **_SMALL,
-        "relative_attention": True,
-        "pos_att_type": ["c2p", "p2c"],
-    },
+FAMILIES: dict[str, tuple[Any, dict[str, int]]] = {
+    "bert": (transformers.AutoModelForMaskedLM, {}),
+    "gpt2": (
+        transformers.AutoModelForCausalLM,
+        {"n_embd": 32, "n_head": HEADS, "n_positions": 300},
+    ),
 }
-DECODERS = {
-    "gpt2": {**_SMALL, "n_embd": 32, "n_head": HEADS, "n_positions": 300},
-    "gpt_oss": {
-        **_SMALL,
-        "num_key_value_heads": 2,
-        "head_dim": 8,
-        "sliding_window": 8,
-        "num_local_experts": 4,
-        "num_experts_per_tok": 2,
-    },
-}
-ENCODERS = {
-    "t5": {
-        **_SMALL,
-        "d_model": 32,
-        "d_kv": 8,
-        "d_ff": 48,
-        "num_heads": HEADS,
-        "decoder_start_token_id": 0,
-    },
-}
+"""Architectures with the class of their head, and their sizes beside the common ones."""
 
 
 class Prepared(NamedTuple):
-    """A model of a family in the forms in which it runs; None for one that the family has not."""
+    """A model of a family in the forms in which it runs; `masked` is None for a decoder."""
 
     encoder: Encoder
     masked: MaskedModel | None
-    language: LanguageModel | None
-
-    def put(self, place: Callable[[torch.nn.Module], None], device: torch.device) -> None:
-        """Put the weights onto a device with `place`, and let all jobs run there."""
-        place(self.encoder.model if self.masked is None and self.language is None else self._whole)
-        for one in (self.encoder, self.masked, self.language):
-            if one is not None:
-                one.device = device
-
-    @property
-    def _whole(self) -> torch.nn.Module:
-        return self.masked.model if self.masked is not None else self.language.scoring.model
+    language: LanguageModel
 
 
 def prepare(family: str, layers: int = 2) -> Prepared:
-    """A model of a family with random weights, checked on the CPU."""
+    """A model of a family with random weights, checked."""
     torch.manual_seed(0)
-    settings = {**MASKED, **DECODERS, **ENCODERS}[family]
-    depth = dict.fromkeys(
-        ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_decoder_layers"), layers
-    )
-    config = transformers.CONFIG_MAPPING[family](**{**settings, **depth})
-    kinds = (
-        transformers.AutoModelForMaskedLM,
-        transformers.AutoModelForCausalLM,
-        transformers.AutoModel,
-    )
-    kind = kinds[0 if family in MASKED else 1 if family in DECODERS else 2]
-    # one of the ways of transformers to compute experts that neither asks a driver nor waits
-    experts = {"experts_implementation": "batched_mm"} if "num_local_experts" in settings else {}
-    model = kind.from_config(config, attn_implementation="eager", **experts).eval()
+    kind, sizes = FAMILIES[family]
+    depth = dict.fromkeys(("num_hidden_layers", "n_layer"), layers)
+    config = transformers.CONFIG_MAPPING[family](**{**_SMALL, **sizes, **depth})
+    model = kind.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn_like(parameter)
     loaded = Loaded(model, BYTES, family, "")
     encoder = self_check(Encoder(loaded))
-    masked = MaskedModel(loaded).examine() if family in MASKED else None
-    if family in ENCODERS or encoder.why:
-        return Prepared(encoder, masked, None)
-    language = LanguageModel(loaded, family in MASKED)
+    masked = MaskedModel(loaded).examine() if family == "bert" else None
+    language = LanguageModel(loaded, family == "bert")
     self_check(language)
     return Prepared(encoder, masked, language.examine())
 
 
 def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What runs on a device, by name. Each gives numbers of the host."""
+    """What runs on a device, by name."""
     encoder, masked, language = prepared
     functions = encoded(encoder)
     chance = np.random.default_rng(0)
-    picked = np.stack(
-        [chance.integers(0, most, (len(RULES), 1)) for most in (encoder.layers, encoder.heads)],
-        axis=-1,
-    )
+    picked = chance.integers(0, 2, (len(RULES), 1, 2))
     listeners = {
         "ranks": BatchRanker,
         "bounds": partial(RankBounds, slack=1e-5),
@@ -158,14 +107,12 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
             "masking",
             partial(Filler(masked, 200).fill, [[Copy(one, at) for one, at in zip(ids, places)]]),
         )
-    if language is not None:
-        heads = [(), ((0, 1),), ((language.layers - 1, HEADS - 1),)]
-        passes = [
-            [Pass(number, *one, head) for head in heads]
-            for number, one in enumerate(zip(ids, places))
-        ]
-        yield "means of heads", partial(means, language, ids)
-        yield "silencing", lambda: Predictor(language).find(passes, tqdm(disable=True))
+    heads = [(), ((0, 1),), ((language.layers - 1, HEADS - 1),)]
+    passes = [
+        [Pass(number, *one, head) for head in heads] for number, one in enumerate(zip(ids, places))
+    ]
+    yield "means of heads", partial(language.learn_means, ids)
+    yield "silencing", lambda: Predictor(language).find(passes, tqdm(disable=True))
 
 
 def encoded(encoder: Encoder) -> list[EncodedFunction]:
@@ -182,8 +129,3 @@ def encoded(encoder: Encoder) -> list[EncodedFunction]:
             EncodedFunction(index, ids, alignment, edges, shuffled_by=3 if index == 2 else None)
         )
     return sorted(functions, key=lambda function: -len(function.ids))
-
-
-def means(language: LanguageModel, ids: list[np.ndarray]) -> list[torch.Tensor]:
-    language.learn_means(ids)
-    return language.means

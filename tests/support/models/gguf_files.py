@@ -22,7 +22,7 @@ from transformers import (
 WIDTH, HEADS, GROUPS, LAYERS, INNER = 256, 4, 2, 2, 512
 MERGES = (("Ġ", "Ġ"), ("d", "e"), ("de", "f"))
 
-KINDS = ("F32", "F16", "Q8_0", "Q4_1", "Q4_K")
+KINDS = ("F32", "F16", "Q8_0")
 
 _NAMES = {
     "token_embd": "model.embed_tokens",
@@ -44,45 +44,17 @@ def blocks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of a random matrix, a row a row, and its values, float32.
 
-    Q8_0: 32 weights of d q, d float16, q int8. Q4_1: 32 weights of d q + m, q 4 bits, the low halves of 16 bytes first.
-    Q4_K: 256 weights in 8 groups of (d s) q - (e t), with scales s and t of 6 bits in 12 bytes.
+    Q8_0: 32 weights of d q, d float16, q int8.
     """
     rows, columns = shape
     weights = rng.normal(0, 0.2, shape).astype(np.float32)
     if kind in ("F32", "F16"):
         weights = weights.astype({"F32": "<f4", "F16": "<f2"}[kind])
         return weights, weights.astype(np.float32)
-    if kind == "Q8_0":
-        d = rng.uniform(0.001, 0.003, (rows, columns // 32, 1)).astype("<f2")
-        q = rng.integers(-127, 128, (rows, columns // 32, 32)).astype(np.int8)
-        data = np.concatenate([d.view(np.uint8), q.view(np.uint8)], axis=-1)
-        return data.reshape(rows, -1), (d.astype(np.float32) * q).reshape(shape)
-    if kind == "Q4_1":
-        d, m = (
-            rng.uniform(low, high, (rows, columns // 32, 1)).astype("<f2")
-            for low, high in ((0.02, 0.05), (-0.4, -0.1))
-        )
-        q = rng.integers(0, 16, (rows, columns // 32, 32)).astype(np.uint8)
-        packed = q[..., :16] | q[..., 16:] << 4
-        data = np.concatenate([d.view(np.uint8), m.view(np.uint8), packed], axis=-1)
-        return data.reshape(rows, -1), (d.astype(np.float32) * q + m.astype(np.float32)).reshape(
-            shape
-        )
-    d, e = (rng.uniform(0.0005, 0.001, (rows, columns // 256, 1)).astype("<f2") for _ in range(2))
-    s, t = (rng.integers(0, 64, (rows, columns // 256, 8)).astype(np.uint8) for _ in range(2))
-    q = rng.integers(0, 16, (rows, columns // 256, 8, 32)).astype(np.uint8)
-    scales = np.concatenate(
-        [
-            s[..., :4] | s[..., 4:] >> 4 << 6,
-            t[..., :4] | t[..., 4:] >> 4 << 6,
-            s[..., 4:] & 15 | (t[..., 4:] & 15) << 4,
-        ],
-        axis=-1,
-    )
-    packed = (q[..., 0::2, :] | q[..., 1::2, :] << 4).reshape(rows, columns // 256, 128)
-    data = np.concatenate([d.view(np.uint8), e.view(np.uint8), scales, packed], axis=-1)
-    scale, least = (x.astype(np.float32) * y for x, y in ((d, s), (e, t)))
-    return data.reshape(rows, -1), (scale[..., None] * q - least[..., None]).reshape(shape)
+    d = rng.uniform(0.001, 0.003, (rows, columns // 32, 1)).astype("<f2")
+    q = rng.integers(-127, 128, (rows, columns // 32, 32)).astype(np.int8)
+    data = np.concatenate([d.view(np.uint8), q.view(np.uint8)], axis=-1)
+    return data.reshape(rows, -1), (d.astype(np.float32) * q).reshape(shape)
 
 
 def interleaved(weights: np.ndarray, heads: int) -> np.ndarray:
