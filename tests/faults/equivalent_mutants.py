@@ -53,12 +53,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             '_ELEMENTS = {"cpu": (1 >> 19), "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',
         ): AT_ONCE,
     },
-    "probing/instruments/attention/align.py": {
-        (
-            "last = np.maximum.accumulate(np.where(space, 0, position + 1))",
-            "last = np.maximum.accumulate(np.where(space, -1, position + 1))",
-        ): "the end is at least the begin, which is at least 0",
-    },
     "probing/instruments/attention/ledger.py": {
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 13"): AT_ONCE,
         ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 15"): AT_ONCE,

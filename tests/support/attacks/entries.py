@@ -331,8 +331,6 @@ def an_unknown_relation(entry):
         renamed(entry, protocol, "If:if->test", "If:if->why")
 
 
-
-
 def alone_in_published(entry: Entry) -> tuple[str, dict[str, np.ndarray]]:
     """A relation that no other protocol has, of which first tokens are hit at once; and all hits of *published*."""
     hits, others = hits_of(entry, "published"), relations_of(entry, "held-out")
