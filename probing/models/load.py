@@ -49,7 +49,7 @@ from probing.models.loaded import (
 from probing.models.location import Location, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
-from probing.models.untrusted import check_growth, check_parts, check_size
+from probing.models.untrusted import check_parts, check_size
 
 
 def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
@@ -377,7 +377,6 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
         raise ModelError(
             f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
         )
-    check_growth(tokenizer)
     return config, tokenizer
 
 

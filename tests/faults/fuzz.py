@@ -61,7 +61,7 @@ from probing.models.cubert.convert import variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
-from probing.models.location import TINY, read_models
+from probing.models.location import TINY
 from probing.publish import board
 from probing.runs.data import FUNCTION_COLUMNS
 from probing.runs.ledger_file import load_shard
@@ -398,11 +398,6 @@ FORMATS = {
         files({"list.txt": 'a/b\nc/d\n{"repository": "e/f"}\n'}),
         "*",
         [lambda folder: corpus.read_repositories(only(folder))],
-    ),
-    "models": Format(
-        files({"models.txt": "# two\nmicrosoft/codebert-base\nuser/model@refs/pr/1 # one\n"}),
-        "*",
-        [lambda folder: read_models(only(folder))],
     ),
     "results": Format(
         copied(SMALL / "results"),

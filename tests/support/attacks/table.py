@@ -45,7 +45,6 @@ MADE_ELSEWHERE = [
     Attack("claimed baselines of nothing", 2, "rank 1", None, f"{_BOARD}test_baselines_come_from_the_data_or_from_most_entries"),
     Attack("a result in lower precision than it says", 2, "another's table", None, f"{_SUBMIT}test_a_result_in_lower_precision_than_it_says"),
     Attack("20,000 layers, weights that nothing has", 2, "time and memory", None, f"{_MODELS}test_a_hostile_model_is_refused"),
-    Attack("a configuration of 200 MB", 2, "the cache", None, f"{_HUB}test_a_configuration_of_200_mb_is_not_downloaded"),
     # third round, held
     Attack("formulas in names of CSV", 3, "a spreadsheet", None, f"{_TEXTS}test_a_cell_of_csv_is_no_formula"),
     Attack("markup in names of boards", 3, "a reader's browser", None, f"{_BOARD}test_names_with_markup_stay_text"),
