@@ -144,16 +144,10 @@ def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
         if encoder.path == "captured"
         else f"from its eager attention maps: {encoder.why}"
     )
-    named = ", ".join(map(str, encoder.numbers))
-    which = (
-        f" (the model's layers {named}, numbered from 0 in results; its others have no attention)"
-        if named
-        else ""
-    )
     sees = "no later sub-tokens" if encoder.causal else "all sub-tokens"
     return Diagnosis(
         encoder.path,
-        f"{encoder.name} can be probed, {how}. {encoder.layers} layers{which} of {encoder.heads} attention heads, "
+        f"{encoder.name} can be probed, {how}. {encoder.layers} layers of {encoder.heads} attention heads, "
         f"which see {sees}; functions of up to {encoder.longest} sub-tokens.",
         encoder.checks,
     )
