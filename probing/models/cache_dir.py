@@ -7,7 +7,7 @@ CODESYNTAX_CACHE names; if that is empty, nothing is kept or read. It can be del
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import functools
 import hashlib
 import importlib.metadata
@@ -24,7 +24,7 @@ from typing import Any
 from huggingface_hub.constants import HF_HOME
 
 from codesyntax_dataset.atomic import temporary_folder
-from probing.models.files import digest_of_files, sha256
+from probing.models.files import sha256
 
 logger = logging.getLogger(__name__)
 
@@ -58,44 +58,36 @@ def key(made_of: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-_temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}  # removed when the process ends
-
-
 def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path:
     """The folder that `make` filled with a model, now or earlier, from what `made_of` describes.
 
-    `end`: of its name, `<key>-<digest of its files><end>`, so that a damaged one is made again. If
-    nothing can be kept, it is removed when the process ends.
+    `end`: of its name. If nothing can be kept, it is removed when the process ends.
     """
-    name, cache = key(made_of), folder()
-    if name in _temporary:
-        return Path(_temporary[name].name)
-    for candidate in sorted(cache.glob(f"{name}-*{end}")) if cache else ():
-        if candidate.name == f"{name}-{digest_of_files(candidate)}{end}":
-            return candidate
-        logger.warning("%s is damaged: making it again", candidate)
-        shutil.rmtree(candidate, ignore_errors=True)
-    with contextlib.ExitStack() as stack:
-        try:
-            work = (
-                stack.enter_context(temporary_folder(private(cache))) / "model" if cache else None
-            )
-        except OSError as error:
-            logger.warning("cannot write to the cache: %s", error)
-            work = None
-        if work is None or cache is None:
-            _temporary[name] = tempfile.TemporaryDirectory()
-            make(Path(_temporary[name].name))
-            return Path(_temporary[name].name)
-        work.mkdir()
-        make(work)
-        target = cache / f"{name}-{digest_of_files(work)}{end}"
-        try:
-            work.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another process has made it
-                raise
-        return target
+    cache = folder()
+    try:
+        place = private(cache) if cache else _until_the_end()
+    except OSError as error:
+        logger.warning("cannot write to the cache: %s", error)
+        place = _until_the_end()
+    target = place / f"{key(made_of)}{end}"
+    if not target.is_dir():
+        with temporary_folder(place) as folder_of_work:
+            work = folder_of_work / "model"
+            work.mkdir()
+            make(work)
+            try:
+                work.rename(target)
+            except OSError:
+                if not target.is_dir():  # else another process has made it
+                    raise
+    return target
+
+
+def _until_the_end() -> Path:
+    """A new folder, removed when the process ends."""
+    place = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
 
 
 def versions() -> dict[str, str]:

@@ -78,7 +78,6 @@ as they are."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
-_numbers: ContextVar[list[int | None] | None] = ContextVar("numbers", default=None)
 
 
 @contextlib.contextmanager
@@ -93,13 +92,6 @@ def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
 def edit(editor: Editor) -> contextlib.AbstractContextManager[None]:
     """Let `editor` read and change the outputs of heads while the model runs."""
     return _set(_editor, editor)
-
-
-def number(numbers: list[int | None]) -> contextlib.AbstractContextManager[None]:
-    """Append to `numbers`, while the model runs, the number that each attention layer has among all
-    layers of the model; None if it does not know its own.
-    """
-    return _set(_numbers, numbers)
 
 
 def listen(listener: Listener) -> contextlib.AbstractContextManager[None]:
@@ -156,8 +148,6 @@ def attention(
         values = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, S, D)
         return (maps.to(value.dtype) @ values[: len(maps)]).transpose(1, 2)
 
-    if (numbers := _numbers.get()) is not None:
-        numbers.append(getattr(module, "layer_idx", None))
     listener = _listener.get()
     replacement = None if listener is None else listener(rows)
     if softcap is not None or s_aux is not None:  # which the fused attention does not support

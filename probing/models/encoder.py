@@ -44,8 +44,7 @@ class Encoder(LoadedModel):
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether
     no sub-token attends to a later one; `path`: `captured` if attention is read in our attention
     function, `eager` if that differs from what the model computes, for the reason in `why`;
-    `numbers`: which layers of the model its attention layers are, from 0, empty if they are all, in
-    order; `begin`: the id of the token that is put before the text of a decoder, None if none is;
+    `begin`: the id of the token that is put before the text of a decoder, None if none is;
     `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by the self-check.
     Of an encoder-decoder, `model` is the encoder; of a model with a head, the body.
 
@@ -59,7 +58,6 @@ class Encoder(LoadedModel):
     heads: int
     causal: bool
     why: str
-    numbers: list[int]
 
     def __init__(self, loaded: Loaded):
         super().__init__(loaded)

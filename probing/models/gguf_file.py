@@ -32,7 +32,7 @@ from probing.models import cache_dir
 from probing.models.gguf_config import ROTARY_FACTORS, configuration
 from probing.models.loaded import check_weights
 from probing.models.location import JOIN
-from probing.models.untrusted import check_asked, check_growth, check_parts
+from probing.models.untrusted import check_asked, check_parts
 
 _LARGEST_GGUF_HEADER = 1 << 26  # bytes; that of the largest vocabulary has a fifth
 _MOST_TENSORS = 100_000  # the largest known models have a few thousand
@@ -208,7 +208,6 @@ def _convert(file: Path, output: Path) -> None:
                 "load the model that the file was made of"
             )
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
-    check_growth(tokenizer)
     # they are no longer quantized, which transformers would refuse to save
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):

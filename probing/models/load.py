@@ -49,7 +49,7 @@ from probing.models.loaded import (
 from probing.models.location import Location, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
-from probing.models.untrusted import check_growth, check_parts, check_size
+from probing.models.untrusted import check_parts, check_size
 
 
 def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
@@ -144,16 +144,10 @@ def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
         if encoder.path == "captured"
         else f"from its eager attention maps: {encoder.why}"
     )
-    named = ", ".join(map(str, encoder.numbers))
-    which = (
-        f" (the model's layers {named}, numbered from 0 in results; its others have no attention)"
-        if named
-        else ""
-    )
     sees = "no later sub-tokens" if encoder.causal else "all sub-tokens"
     return Diagnosis(
         encoder.path,
-        f"{encoder.name} can be probed, {how}. {encoder.layers} layers{which} of {encoder.heads} attention heads, "
+        f"{encoder.name} can be probed, {how}. {encoder.layers} layers of {encoder.heads} attention heads, "
         f"which see {sees}; functions of up to {encoder.longest} sub-tokens.",
         encoder.checks,
     )
@@ -377,7 +371,6 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
         raise ModelError(
             f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
         )
-    check_growth(tokenizer)
     return config, tokenizer
 
 

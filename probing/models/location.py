@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import huggingface_hub  # HfApi takes long to import, and is imported where it is used
-from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -21,10 +21,8 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
-from huggingface_hub.utils import tqdm
 
-from codesyntax_dataset import safe_files
-from codesyntax_dataset.errors import ArgumentError, ModelError
+from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from probing.models.files import digest_of_files, files, json_object, sha256
 from probing.models.subtokens import clipped, no_panic
@@ -91,10 +89,6 @@ JOIN = "join its parts with llama.cpp: llama-gguf-split --merge FIRST_PART NEW_F
 def is_gguf(name: str) -> bool:
     """True for the name of a GGUF file, in small letters or capitals."""
     return name.lower().endswith(_GGUF)
-
-
-_LARGEST_LIST = 1 << 20  # bytes, of the models to run
-_LARGEST_CONFIG = 1 << 23  # bytes on the Hub, a thousand times the usual size
 
 
 class Location(NamedTuple):
@@ -227,12 +221,7 @@ def _on_hub(model: str, revision: str | None, request: str) -> Location:
     # does not use its conversion service, which would load weights from a revision that nobody
     # asked for.
     try:
-        size = get_hf_file_metadata(hf_hub_url(model, "config.json", revision=revision)).size
-        if size is None or size > _LARGEST_CONFIG:  # it would stay in the cache
-            raise ModelError(
-                f"its config.json has {size or 'unknown'} bytes, expected at most {_LARGEST_CONFIG:,}"
-            )
-        file = hf_hub_download(model, "config.json", revision=revision, tqdm_class=_Bounded)
+        file = hf_hub_download(model, "config.json", revision=revision)
     except EntryNotFoundError:
         there = huggingface_hub.HfApi().list_repo_files(model, revision=revision)
         if not (ggufs := [name for name in there if is_gguf(name)]):
@@ -270,21 +259,6 @@ def _no_folder(model: str) -> str:
     beside = sorted(item.name for item in path.parent.glob("*/"))
     near = difflib.get_close_matches(path.name, beside, n=3)
     return f"no folder {model}" + (f" (there is {', '.join(near)})" if near else "")
-
-
-class _Bounded(tqdm):
-    """A progress bar that ends the download of a configuration that is too large, whatever the Hub
-    said of its size."""
-
-    read: float = 0
-
-    def update(self, n: float | None = 1) -> bool | None:
-        self.read += n or 0
-        if self.read > _LARGEST_CONFIG:
-            raise ModelError(
-                f"its config.json has more than {_LARGEST_CONFIG:,} bytes, though the Hub says fewer"
-            )
-        return super().update(n)
 
 
 def _only_gguf(ggufs: Sequence[str]) -> str:
@@ -461,23 +435,3 @@ def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
         (name, list(filter(None, dict.fromkeys(revisions))))
         for (name, _), revisions in by_name.items()
     ]
-
-
-def read_models(file: str | os.PathLike) -> list[str]:
-    """The models in a text file: one a line, without blank lines, and what stands behind a `#`
-    after a blank.
-
-    Raises ArgumentError for a file that cannot be read, or names no model.
-    """
-    try:
-        text = safe_files.read(file, _LARGEST_LIST).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(
-            f"cannot read the models in {file}: {error}; expected a line of UTF-8 for each"
-        ) from error
-    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
-    if not (models := [line for line in lines if line]):
-        raise ArgumentError(
-            f"{file} names no model: expected one per line, such as USER/MODEL or USER/MODEL@REVISION"
-        )
-    return models

@@ -9,7 +9,6 @@ instead.
 
 from __future__ import annotations
 
-import contextlib
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -104,7 +103,7 @@ def self_check(encoder: EncoderT) -> EncoderT:
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
     padded, alone = padded.in_float32, alone.in_float32
-    captured, apart, numbers = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
+    captured, apart = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
     passed = all(check.passed for check in captured)
     _check_rows(encoder, padded, explained=passed)
     causal = _check_what_is_seen(encoder, padded, alone)
@@ -128,13 +127,9 @@ def self_check(encoder: EncoderT) -> EncoderT:
     failed = [check for check in encoder.checks if not check.passed][:1]
     why = "".join(f"{check.meaning} ({check.name}: {check.measured})" for check in failed)
     encoder.layers, encoder.heads, encoder.causal = len(padded.maps), heads, causal
-    encoder.why, encoder.numbers = why, [] if why else numbers[0]
+    encoder.why = why
     encoder.accept()
     return encoder
-
-
-class _Enough(Exception):
-    """Stops a model whose further layers are not needed."""
 
 
 def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray) -> None:
@@ -142,8 +137,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
 
     `longest`, `shortest`: the ids of the run's longest and shortest function. In some models the
     encoding of positions (longrope: Ding et al. 2024; dynamic scaling) or the kind of attention
-    (BigBird) depends on the input length. If our attention function is used, only the layers up to
-    the first of each kind are run.
+    (BigBird) depends on the input length.
 
     Raises FailedCheck.
     """
@@ -167,27 +161,14 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
 
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: Tensor) -> list[Tensor]:
-    """Rows of the last text's attention, (1, H, R, S) for each layer that is run."""
+    """Rows of the last text's attention, (1, H, R, S) for each layer."""
     rows_of_layers: list[Tensor] = []
     last = slice(len(texts) - 1, len(texts))
-    inputs = encoder.inputs(texts)
-    if encoder.path == "eager":
-        maps = encoder.maps(inputs)
-        return [layer[last][:, :, positions].float() for layer in maps]
-    kinds = [
-        kind
-        for kind in getattr(encoder.model.config, "layer_types", None) or ()
-        if kind.endswith("attention")
-    ]
-    layers = 1 + max((kinds.index(kind) for kind in kinds), default=0)
 
     def listener(rows: capture.Rows) -> None:
         rows_of_layers.append(rows(last, positions[None]))
-        if len(rows_of_layers) == layers:
-            raise _Enough
 
-    with contextlib.suppress(_Enough), capture.listen(listener):
-        encoder.run(inputs, capture.ATTENTION_NAME)
+    encoder.forward(encoder.inputs(texts), listener)
     return rows_of_layers
 
 
@@ -196,10 +177,9 @@ def _hidden(output: ModelOutput) -> Tensor:
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
 
-def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]]:
-    """True if our attention function is called for every layer and its rows equal the maps; how far
-    its hidden states are from those of the run, relative to their norm; and the numbers of the
-    layers in the model.
+def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
+    """True if our attention function is called for every layer and its rows equal the maps; and how
+    far its hidden states are from those of the run, relative to their norm.
 
     The batch holds each text twice. Every layer of the first copies continues with the reference,
     so that its queries and keys are those of the eager run, without rounding in other layers. The
@@ -207,7 +187,6 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     """
     texts, maps, apart = run.texts, run.maps, float("inf")
     differences: list[float] = []
-    numbers: list[int | None] = []
 
     def listener(rows: capture.Rows) -> Tensor | None:
         if len(differences) >= len(maps):
@@ -221,7 +200,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
     name = "captured rows are the maps" + ("" if (~texts).any() else ", without padding")
     meaning = "our attention function computes other weights than the model's own"
     try:
-        with capture.listen(listener), capture.number(numbers):
+        with capture.listen(listener):
             twice = {name: torch.cat([x, x]) for name, x in run.inputs.items()}
             output = encoder.run(twice, capture.ATTENTION_NAME, output_hidden_states=True)
         ours = _hidden(output)[len(texts) :]
@@ -238,15 +217,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float, list[int]
         else:
             said = f"called {len(differences)} times, expected once for each of {len(maps)} layers"
             check = Check(name, False, said, meaning)
-    return check, apart, _where_layers_lack(numbers)
-
-
-def _where_layers_lack(numbers: list[int | None]) -> list[int]:
-    """The numbers of the attention layers in the model, if they are known, and some layers have no
-    attention."""
-    known = sorted({number for number in numbers if number is not None})
-    # layers that share their weights may also share a number
-    return known if known == numbers and known != [*range(len(known))] else []
+    return check, apart
 
 
 def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:

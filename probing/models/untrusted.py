@@ -7,7 +7,6 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
@@ -24,9 +23,6 @@ MOST_LAYERS = 2000
 
 MOST_PARTS = 100_000
 """Layers of a model, times the experts in each: the largest known models have 25,000."""
-
-MOST_GROWTH = 4096
-"""The most characters that a tokenizer may make of one; known tokenizers make a few."""
 
 _SURPLUS = 1 << 25  # weights that may be missing, such as those of a pooler
 _BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all positions
@@ -71,22 +67,6 @@ def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
         )
 
 
-def check_growth(tokenizer: Any) -> None:
-    """Raise ModelError for a tokenizer that makes far longer texts of texts, by replacing again and
-    again."""
-    if getattr(tokenizer, "is_fast", False):
-        pipeline = tokenizer.backend_tokenizer
-        for part in (pipeline.normalizer, pipeline.pre_tokenizer, pipeline.decoder):
-            # as it is pickled: all of the tokenizer's JSON has the vocabulary, too
-            if (
-                part is not None
-                and (growth := _growth(json.loads(part.__getstate__()))) > MOST_GROWTH
-            ):
-                raise ModelError(
-                    f"its tokenizer may make {growth:.0e} characters of one, more than any other"
-                )
-
-
 def _whole_numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """The whole numbers of a configuration, and of those in it, by name."""
     for name, value in fields.items():
@@ -120,19 +100,3 @@ def _weight_count(file: str) -> int:
     with safe_open(file, "pt") as tensors:
         names = tensors.keys()  # it has no other way to go through them
         return sum(torch.Size(tensors.get_slice(name).get_shape()).numel() for name in names)
-
-
-def _growth(part: Any) -> float:
-    """The factor by which a part of a tokenizer lengthens a text, at most."""
-    if not isinstance(part, dict):
-        return 1
-    growth = 1.0
-    if part.get("type") == "Replace":
-        (kind, pattern), content = next(iter(part["pattern"].items())), len(part["content"])
-        # a regular expression may match single characters, or between any two
-        growth = max(
-            1, content / max(1, len(pattern)) if kind == "String" else content + (content > 0)
-        )
-    for inner in next((value for value in part.values() if isinstance(value, list)), []):
-        growth *= _growth(inner)
-    return growth

@@ -145,7 +145,6 @@ class Experiment(ABC, Generic[F, R]):
             "run": {
                 "family": model.family,
                 "device": model.device.type,
-                "attention_layers": getattr(model, "numbers", ()),
                 **run,
             },
             "versions": versions(),

@@ -71,8 +71,8 @@ class Circumstances(Record):
     attention_layers: Annotated[tuple[Number, ...], listed] = Field(
         default=(), exclude_if=lambda layers: not layers
     )
-    """Which layers of the model, from 0, those of the result are, where some layers of the model
-    have no attention."""
+    """Of results of before, which layers of the model, from 0, those of the result are, where some
+    layers of the model have no attention."""
 
     @property
     def layers_note(self) -> list[str]:

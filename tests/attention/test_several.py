@@ -10,7 +10,7 @@ from support.commands import run
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import probe, probe_models
 from probing.instruments.attention import probe as several
-from probing.models.location import read_models, trainings
+from probing.models.location import trainings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -68,10 +68,7 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
 
     options = ("--data", dataset_folder, "--split test --limit 3 --output results")
     assert "done before" not in run("probe one", *options).stdout  # one model has no list
-    (models / "list.txt").write_text(
-        "# mine\n\none\n  ./none  # not yet\ntwo\none # again\n", encoding="utf-8"
-    )
-    ran = run("probe --models list.txt", *options, status=1)
+    ran = run("probe one ./none two one", *options, status=1)
     listed = ran.stdout.splitlines()[-4:]
     assert listed[0] == "done before  one" and listed[2:] == [
         "done         two",
@@ -84,39 +81,29 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
         and ran.stderr.count("wrote results/") == 2
     )
     shutil.copytree(models / "two", models / "none", dirs_exist_ok=True)
-    ran = run("probe one --models list.txt --shard 1/2", *options)
+    ran = run("probe one ./none two --shard 1/2", *options)
     assert ran.stdout.splitlines()[-1] == "3 done"
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ("", 2, "give a MODEL, or a file of them with --models"),
+        ("", 2, "give a MODEL, or several"),
         ("a b --revision c", 2, "--revision is that of one model: give MODEL@REVISION"),
         ("a b --json", 2, "--json prints one result: give one model and one revision"),
         ("a@1 a@2 --json", 1, "cannot load the model"),
-        ("--models none.txt", 1, "cannot read the models in none.txt: "),
-        ("--models latin.txt", 1, "cannot read the models in latin.txt: 'utf-8' codec"),
-        ("--models empty.txt", 1, "empty.txt names no model: expected one per line"),
     ],
 )
 def test_what_cannot_be_meant_is_told_at_once(arguments, status, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "latin.txt").write_bytes("mod\xe8le\n".encode("latin-1"))
-    (tmp_path / "empty.txt").write_text("\n # nothing\n\t\n")
     assert words in run("probe", arguments, "--data none", status=status).stderr
 
 
-def test_lists_as_users_have_them(tmp_path, monkeypatch):
-    """With a byte order mark, other line ends, comments; a name may hold what else begins a comment or a revision."""
+def test_names_of_models_and_revisions(tmp_path, monkeypatch):
+    """A name may hold what else begins a revision."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my model@2").mkdir()
-    file = tmp_path / "models.txt"
-    file.write_bytes(
-        "\ufeffuser/a@v1\r\n#user/b\r\n\tmy model@2\t# old\r\nuser/c#3\r\nuser/a@v2\nuser/a".encode()
-    )
-    names = read_models(file)
-    assert names == ["user/a@v1", "my model@2", "user/c#3", "user/a@v2", "user/a"]
+    names = ["user/a@v1", "my model@2", "user/c#3", "user/a@v2", "user/a"]
     assert trainings([*names, "user/a@v1", "u/m@refs/pr/3", "u/m@refs/pr/3", "x@"]) == [
         ("user/a", ["v1", "v2"]),
         ("my model@2", []),

@@ -12,8 +12,7 @@ import pytest
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import network
-from codesyntax_dataset.errors import CodeSyntaxError, EntryError, ModelError
-from probing.models.load import load
+from codesyntax_dataset.errors import CodeSyntaxError, EntryError
 from probing.publish import board
 
 pytestmark = pytest.mark.slow
@@ -188,40 +187,3 @@ def test_a_token_does_not_follow_to_another_server(hub):
         with pytest.raises(EntryError, match="the file is no hits file"):
             board.read(["user/results"])
     assert seen == [None]
-
-
-def test_a_configuration_of_200_mb_is_not_downloaded(tmp_path, monkeypatch):
-    with LoopbackHub() as there:
-        there.add("user/large", {"config.json": b" " * (200 << 20)}, type="model")
-        there.connect(monkeypatch, tmp_path / "cache")
-        with pytest.raises(ModelError, match="its config.json has 209715200 bytes"):
-            load("user/large")
-        assert [
-            request
-            for request in there.requests
-            if request.startswith("GET") and "config.json" in request
-        ] == []
-    assert not [
-        file
-        for file in (tmp_path / "cache").rglob("*")
-        if file.is_file() and file.stat().st_size > 10**6
-    ]
-
-
-def test_a_configuration_of_200_mb_that_is_said_to_be_small(tmp_path, monkeypatch):
-    """Its download ends where it is too large, and leaves nothing."""
-    with LoopbackHub() as there:
-        there.add("user/large", {"config.json": b" " * 300}, type="model")
-        there.connect(monkeypatch, tmp_path / "cache")
-        hostile(there, a_body_without_end)
-        with pytest.raises(
-            ModelError,
-            match="its config.json has more than 8,388,608 bytes",
-        ):
-            load("user/large")
-    assert there.sent << 16 < 32 << 20
-    assert not [
-        file
-        for file in (tmp_path / "cache").rglob("*")
-        if file.is_file() and file.stat().st_size > 10**4
-    ]

@@ -28,15 +28,13 @@ from codesyntax_metric.topk_uas import (
 from probing.instruments.attention.align import align
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import probe
-from probing.instruments.attention.result import ProbeResult
 from probing.instruments.attention.runner import Runner
 from probing.models import capture
 from probing.models.encoder import Encoder
 from probing.models.load import doctor
 from probing.models.loaded import FailedCheck, Loaded
-from probing.models.location import TINY
 from probing.models.selfcheck import examine_lengths, self_check
-from probing.report.results import parts
+from probing.runs.saved import Circumstances
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -449,7 +447,6 @@ def test_family(family, tokenizer):
         return
     encoder = self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
-    assert encoder.numbers == ([1] if family.model in ("jamba", "lfm2", "qwen3_next") else [])
     functions = encode(encoder)
     functions.sort(key=lambda function: -len(function.ids))
     inputs = encoder.inputs([function.ids for function in functions])
@@ -670,23 +667,15 @@ def test_a_part_left_out_is_noticed(model, part, tokenizer, monkeypatch):
         assert encoder.path == "eager" and "captured rows" in encoder.why
 
 
-def test_layers_are_named_as_the_model_does(tokenizer, dataset_folder, tmp_path):
-    """Qwen3-Next has attention in each fourth layer: its layer 3 is layer 0 of results, which say so."""
+def test_layers_without_attention_are_not_counted(tokenizer, dataset_folder):
+    """Qwen3-Next has attention in each fourth layer: its layer 3 is layer 0 of results."""
     family = next(family for family in FAMILIES if family.model == "qwen3_next")
     kinds = [*["linear_attention"] * 3, "full_attention"] * 2
     sizes = {"num_hidden_layers": 8, "layer_types": kinds}
     pair = build(family._replace(settings={**family.settings, **sizes})), tokenizer
-    named = "2 layers (the model's layers 3, 7, numbered from 0 in results; its others have no attention)"
-    assert named in doctor(pair).summary
-    result = probe(pair, dataset_folder, "python", limit=4)
-    assert (result.layers, result.run.attention_layers) == (2, (3, 7))
-    result.save(tmp_path)
-    (file,) = tmp_path.glob("*[0-9a-f].json")
-    again = ProbeResult.load(file)
-    assert again.run.attention_layers == (3, 7)
+    assert "2 layers of 4 attention heads" in doctor(pair).summary
+    assert probe(pair, dataset_folder, "python", limit=4).layers == 2
+    # results of before
+    run = Circumstances(device="cpu", attention_layers=(3, 7))
     note = "layers from 0 are the layers 3, 7 of the model; its others have no attention"
-    assert note in parts(again) and note in again._repr_html_()
-    plain = probe(TINY, dataset_folder, "python", limit=2)
-    assert "attention_layers" not in plain.to_json() and not any(
-        "layers from 0" in str(part) for part in parts(plain)
-    )
+    assert run.layers_note == [note] and Circumstances(device="cpu").layers_note == []

@@ -143,8 +143,7 @@ class ProbeResult(Result[RankLedger]):
         """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations
         sorted by name.
 
-        Layers without attention are not counted: `run.attention_layers` has the model's numbers of
-        the others.
+        Layers without attention are not counted.
 
         Raises UnknownName for an unknown rule, or a k that the result does not have.
         """
