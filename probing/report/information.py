@@ -71,16 +71,13 @@ class InformedModel:
         """The same, the mean over relations."""
         return self.hits["bits"].mean(WORDS, BOTH).at(0)
 
-    @cached_property
-    def closed(self) -> Estimate:
-        """The closed share of the means over relations: how many percent of the bits that words and
-        positions leave open above the floor attention adds."""
-        return self.hits["bits"].portion(WORDS, BOTH, WORDS).at(0)
-
-    @cached_property
-    def closed_by_construct(self) -> Estimate:
-        """The same of the means over constructs, whose relations ask about the same head tokens."""
-        return self.hits["constructs"].portion(WORDS, BOTH, WORDS).at(0)
+    @property
+    def closed_by_construct(self) -> float | None:
+        """The closed share of the means over constructs, whose relations ask about the same head
+        tokens."""
+        hits = self.hits["constructs"]
+        words, both = (hits.scores(choice).mean() for choice in (WORDS, BOTH))
+        return float(100 * (words - both) / words) if words > 0 else None
 
     @property
     def found(self) -> dict[str, Estimate]:

@@ -369,19 +369,6 @@ class Hits:
         cells = self.groups[group]
         return cells.sums[system].sums / cells.n
 
-    def portion(self, system: str, against: str, whole_system: str) -> Estimate:
-        """By how many percent of the mean of a system `whole_system` the mean of one is above that of
-        another: (M,)."""
-        gained = self.drawn._of_mean(system, against)
-        whole = self.drawn._of_mean(whole_system, None)
-        total = whole.added.sum(axis=-1, keepdims=True)
-        difference = gained.added.sum(axis=-1, keepdims=True)
-        value = np.zeros(total.shape)
-        np.divide(difference, total, out=value, where=total > 0)
-        per = 100 / np.where(total > 0, total, np.inf)
-        influence = per * (gained.influence - value * whole.influence)
-        return mean_estimate(100 * value[..., 0], influence, gained.share)
-
     def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
         return self._of_mean(system, None).added

@@ -283,25 +283,6 @@ def test_estimates_by_name(hits):
     assert hits.each(estimate, "last")["b"].value == estimate.value[1, 1]
 
 
-def test_a_portion_is_the_difference_in_percent_of_a_mean(hits):
-    portion, gained, of = (
-        hits.portion("model", "rival", "model"),
-        hits.mean("model", "rival"),
-        hits.mean("model"),
-    )
-    assert portion.value == pytest.approx(100 * gained.value / of.value)
-    assert (
-        (portion.low < portion.value).all()
-        and (portion.value < portion.high).all()
-        and np.isnan(portion.p).all()
-    )
-    assert same(portion[:3], drawn(unit=hits.unit, factor=3).portion("model", "rival", "model")[:3])
-    everything = hits.chosen("none", dict.fromkeys("abc", "model")).portion(
-        "model", "none", "model"
-    )
-    assert everything.value == pytest.approx([0, 0])
-
-
 def test_repositories_as_clusters_keep_values_and_add_up_functions(hits):
     larger = hits.clustered(lambda functions: functions // 2)
     assert larger.clusters.tolist() == [0, 1, 2, 3, 4, 5]
