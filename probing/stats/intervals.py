@@ -41,9 +41,6 @@ ALPHA = 0.05
 """A difference with a p-value up to this is significant; it is also the family-wise error rate of a
 board's ranks."""
 
-POWER = 0.8
-"""With which a difference is found that is called detectable."""
-
 _ROUNDING = 1e-9
 """Sums that differ by less are equal."""
 
@@ -363,17 +360,6 @@ def family(estimates: Sequence[Estimate]) -> list[Estimate]:
 def rejected(p: np.ndarray) -> np.ndarray:
     """Which of several tests, one family, are significant: bool (tests,)."""
     return np.asarray(holm(p) <= ALPHA)
-
-
-def detectable(differences: np.ndarray, tests: int) -> float:
-    """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability
-    POWER; NaN for fewer than FEW_CLUSTERS clusters."""
-    clusters = len(differences)
-    if clusters < FEW_CLUSTERS:
-        return np.nan
-    quantiles = scipy.special.stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER))
-    away = quantiles.sum() * differences.std(ddof=1)
-    return float(away / np.sqrt(clusters))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
