@@ -29,7 +29,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.stats.cache import cached
-from probing.stats.hits import Columns, Group, Hits
+from probing.stats.hits import Group, Hits
 from probing.stats.intervals import Estimate, corrected, family
 
 SAME_RELATIONS = "published, held-out's relations"
@@ -288,8 +288,7 @@ def _hits_of_choice(
                 counts = np.bincount(cells, minlength=len(places) * (_WORST + 1))
                 within = counts.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
                 hits[rule, by_it] = within.T[_PLACES[by_it]]
-        columns = Columns.of(hits.reshape(len(MEASURES), -1))
-        groups[name] = Group(places, edges, {system: columns})
+        groups[name] = Group(places, edges, {system: hits.reshape(len(MEASURES), -1)})
     chosen_hits = Hits(
         functions, groups, MEASURES, left_out=NOT_IN_MEAN, repositories=ledger.repositories
     )

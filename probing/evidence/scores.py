@@ -435,7 +435,7 @@ def _against(shown: _Slice, compared: Comparison | None) -> Iterator[Row]:
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
     """The head that was chosen; none if it finds nothing, so that no head is the best."""
     row = MEASURES.index(measure)
-    if not chosen.hits.groups[relation].sums[chosen.system].total[row]:
+    if not chosen.hits.groups[relation].sums[chosen.system][row].any():
         return None
     layer, head = chosen.choice[relation].reshape(-1, 2)[row]
     return f"{layer}-{head}"

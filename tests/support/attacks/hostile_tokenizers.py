@@ -94,7 +94,7 @@ def of(
     lost = np.zeros(len(hits.clusters))
     for name in hits.counted:
         group = hits.groups[name]
-        lost[group.places] += (group.n - group.sums["model"].sums[0]) / group.total
+        lost[group.places] += (group.n - group.sums["model"][0]) / group.total
     hard = [codes[0][place] for place in hits.clusters[lost.argsort()[::-1]]]
     electing = [codes[1][place] for place in elected(test, validation, 5)]
     return {
