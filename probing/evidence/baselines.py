@@ -93,19 +93,6 @@ class Edges(EdgeTable):
     settings: ScoredSplit
     further_keywords: tuple[str, ...] = ()
 
-    def content(self) -> Iterator[bytes]:
-        """All that statistics of these edges depend on."""
-        yield repr([self.relations, self.language, self.further_keywords]).encode()
-        repositories = [] if self.repositories is None else [self.repositories[self.function]]
-        for column in (
-            *self.columns.values(),
-            self.begin,
-            self.keyword,
-            self.left_out,
-            *repositories,
-        ):
-            yield np.ascontiguousarray(column, np.int64).tobytes()
-
     def take(self, mask: np.ndarray) -> Edges:
         """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are
         looked for."""

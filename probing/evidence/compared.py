@@ -35,7 +35,6 @@ from probing.instruments.attention.result import at_step
 from probing.runs.clusters import FUNCTION
 from probing.runs.data import find_data
 from probing.runs.repositories import clustered_by
-from probing.stats.cache import caching
 from probing.stats.intervals import family
 
 
@@ -128,8 +127,7 @@ def compare(
         raise LedgerError(
             f"{' and '.join(there)}: probe both on the same data, config, split and direction"
         )
-    with caching():
-        return [_compared_sides(sides[0][alike], sides[1][alike]) for alike in shared]
+    return [_compared_sides(sides[0][alike], sides[1][alike]) for alike in shared]
 
 
 def _words(shared: _Place) -> str:

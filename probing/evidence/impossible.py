@@ -131,7 +131,7 @@ def _check_edges(
 ) -> Problems:
     group = hits.groups[name]
     functions = hits.of(name)
-    in_unread = group.sums[MODEL].distinct[:, np.isin(functions, unread)]
+    in_unread = group.sums[MODEL][:, np.isin(functions, unread)]
     why = f"{table}.model has hits in a function that the model could not read"
     yield in_unread.any(), why
     if table == BEYOND_OFFSET:
@@ -151,7 +151,7 @@ def _falls_in_a_function(tables: Tables) -> Problems:
         for kind in KINDS:
             broken = False
             for group in hits.groups.values():
-                by_k = group.sums[kind].sums.reshape(*_BY_K[:2], len(group.n))
+                by_k = group.sums[kind].reshape(*_BY_K[:2], len(group.n))
                 broken |= bool((np.diff(by_k, axis=1) < 0).any())
             yield broken, f"{table}.{kind} has fewer hits in a function than with one guess fewer"
 
@@ -226,7 +226,7 @@ def _of_one_head(entry: AttentionSubmission, name: str, tables: Tables) -> tuple
         group = of_table.groups[name]
         columns = np.searchsorted(clusters, of_table.of(name))
         edges[number][:, columns] = group.n
-        hits[number][:, columns] = group.sums[MODEL].sums
+        hits[number][:, columns] = group.sums[MODEL]
         heads += entry.chosen[table].heads[of_table.names.index(name)]
     head = np.array(heads)
     edge = edges.reshape(len(head), -1)
@@ -279,7 +279,7 @@ def of_masking(entry: MaskedSubmission, tables: Tables) -> Problems:
     counts = f"{compared} pairs of a function and a node type are compared or counted as not"
     yield compared != entry.pairs, f"{counts}, but {entry.pairs} were masked"
     for name, group in hits.groups.items():
-        arms = np.stack([group.sums[arm].sums for arm in ARMS])
+        arms = np.stack([group.sums[arm] for arm in ARMS])
         for broken, why in _restored(arms, entry.settings):
             where = np.argwhere(np.atleast_2d(broken))
             arm = 0
@@ -294,7 +294,7 @@ def read(hits: Hits) -> dict[str, np.ndarray]:
     """Node type -> the functions that the model could read, and whose trees could be compared."""
     functions = {}
     for name, group in hits.groups.items():
-        sub_tokens = group.sums[T1].sums[-1]
+        sub_tokens = group.sums[T1][-1]
         functions[name] = hits.of(name)[sub_tokens > 0]
     return functions
 

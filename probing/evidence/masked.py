@@ -26,7 +26,7 @@ from probing.instruments.masking.result import (
 from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected, detectable
+from probing.stats.intervals import Estimate, corrected
 
 UNCOMPARED = FAILED, UNSHARED = (
     "in one arm, every comparison of trees failed",
@@ -115,12 +115,6 @@ class Masked:
     def arms(self, node_type: str, outcome: str) -> np.ndarray:
         """An outcome of the functions with a node type, in T1 and in T0: (2, F)."""
         return np.concatenate([self.hits[outcome].of_cluster(node_type, arm) for arm in ARMS])
-
-    def detectable(self, node_type: str, outcome: str) -> float:
-        """The effect that the corrected test finds with the probability POWER."""
-        drawn = self.hits[outcome].drawn
-        t1, t0 = (drawn.of_cluster(node_type, arm)[0] for arm in ARMS)
-        return detectable(t1 - t0, TESTED * len(self.node_types))
 
     def restores(self, node_type: str) -> bool:
         """True if the model restores more, in an arm, than the sub-token that is masked most often

@@ -16,7 +16,7 @@ there is to hit, and the measures are MEASURES, a rule and k each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -28,7 +28,6 @@ from codesyntax_dataset.protocol import HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
-from probing.stats.cache import cached
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected, family
 
@@ -128,28 +127,8 @@ def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
     """
     hits = _joined(first, second)
 
-    def compute() -> dict[str, Estimate]:
-        (by_relation,) = corrected([hits.by_group("first", "second")])
-        return {"mean": hits.mean("first", "second"), "relations": by_relation}
-
-    known = cached_estimates("comparison", hits.content(), compute)
-    return Comparison(hits.names, hits.measures, known["mean"], known["relations"])
-
-
-def cached_estimates(
-    what: str, made_of: Iterable[bytes], compute: Callable[[], Mapping[str, Estimate]]
-) -> dict[str, Estimate]:
-    """The estimates that `compute` returns, or returned for the same numbers before."""
-
-    def arrays() -> dict[str, np.ndarray]:
-        return {
-            name: np.stack(np.broadcast_arrays(*estimate)) for name, estimate in compute().items()
-        }
-
-    return {
-        name: Estimate(*parts)._replace(n=parts[-1].astype(np.intp))
-        for name, parts in cached(what, made_of, arrays).items()
-    }
+    (by_relation,) = corrected([hits.by_group("first", "second")])
+    return Comparison(hits.names, hits.measures, hits.mean("first", "second"), by_relation)
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:

@@ -176,7 +176,7 @@ def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
         for cell, added in zip(CELLS, hits.contributions(mean.chosen.system)):
             influence.add(f"{mean.protocol}: {cell}", functions, added)
         for group in hits.groups.values():
-            hit = group.sums[mean.chosen.system].sums[0]
+            hit = group.sums[mean.chosen.system][0]
             part = 100 / group.total * hit
             influence.add_part(f"{mean.protocol}: {PART}", functions[group.places], part)
     return influence
@@ -447,7 +447,7 @@ class CopiesVerifier(Verifier[Masking]):
         influence = Influence(pairs.clusters, {}, {}, _LEAST * pairs.contributions(_ALL)[0])
         influence.means.update(_both(pairs, _RAISED, _PARTED))
         for group in pairs.groups.values():
-            restored = group.sums[_RAISED].sums[0] / group.total
+            restored = group.sums[_RAISED][0] / group.total
             functions = pairs.clusters[group.places]
             influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", functions, restored)
         return influence

@@ -38,7 +38,6 @@ from probing.evidence.protocols import (
     ChosenHits,
     Comparison,
     apply,
-    cached_estimates,
     choose,
     lacks_relations,
     over_models,
@@ -68,7 +67,6 @@ from probing.runs.ledger_file import (
 from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
-from probing.stats.cache import caching
 from probing.stats.hits import Hits, Measure
 from probing.stats.intervals import Estimate, corrected
 
@@ -135,7 +133,7 @@ def scores(
     """
     alone = isinstance(results, (str, os.PathLike, Record))
     every: Any = [results] if alone else results
-    with tempfile.TemporaryDirectory() as folder, caching(), clustered_by(cluster, data):
+    with tempfile.TemporaryDirectory() as folder, clustered_by(cluster, data):
         paths = [item.save(folder) if isinstance(item, Result) else item for item in every]
         files = by_instrument(paths)
         rows = list(_attention_evidence(files.pop(ATTENTION), data))
@@ -411,18 +409,13 @@ def _random_means(
     numbers = np.unique(validation.relation)
     on_validation = sorted(validation.relations[number] for number in numbers)
 
-    def compute() -> dict[str, Estimate]:
-        scored = random_attention(test, direction, heads)
-        # the best heads on validation are any heads here: draws of the two splits have nothing in
-        # common
-        cells = np.zeros((len(RULES), len(KS), 2), int)
-        any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
-        heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
-        hits = side_by_side({name: apply(scored, choice) for name, choice in heads_of.items()})
-        return {mean: chosen.hits.mean(chosen.system) for mean, chosen in hits.items()}
-
-    made_of = chain([repr(on_validation).encode()], test.content())
-    return cached_estimates(f"random attention {direction} {heads}", made_of, compute)
+    scored = random_attention(test, direction, heads)
+    # the best heads on validation are any heads here: draws of the two splits have nothing in common
+    cells = np.zeros((len(RULES), len(KS), 2), int)
+    any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
+    heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
+    hits = side_by_side({name: apply(scored, choice) for name, choice in heads_of.items()})
+    return {mean: chosen.hits.mean(chosen.system) for mean, chosen in hits.items()}
 
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:
@@ -452,7 +445,7 @@ def _against(shown: _Slice, compared: Comparison | None) -> Iterator[Row]:
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
     """The head that was chosen; none if it finds nothing, so that no head is the best."""
     row = MEASURES.index(measure)
-    if not chosen.hits.groups[relation].sums[chosen.system].total[row]:
+    if not chosen.hits.groups[relation].sums[chosen.system][row].any():
         return None
     layer, head = chosen.choice[relation].reshape(-1, 2)[row]
     return f"{layer}-{head}"

@@ -39,7 +39,7 @@ from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
 from probing.runs.settings import BY_SUM, Settings
-from probing.stats.hits import Columns, Group, Hits
+from probing.stats.hits import Group, Hits
 from probing.stats.hits_file import Layout
 
 MeanCell = tuple[str, str, str]
@@ -160,8 +160,8 @@ class AttentionSubmission(Submission):
             raise EntryError(f"chosen does not have a head for each relation of {table}")
         groups = {}
         for (name, group), better in zip(hits.groups.items(), chosen.better):
-            offset, keyword = (group.sums[kind].sums for kind in KINDS)
-            combined = Columns.of(np.where(np.array(better)[:, None] == 0, offset, keyword))
+            offset, keyword = (group.sums[kind] for kind in KINDS)
+            combined = np.where(np.array(better)[:, None] == 0, offset, keyword)
             groups[name] = Group(group.places, group.n, {**group.sums, BEST_BASELINE: combined})
         return Hits(hits.clusters, groups, hits.measures, hits.unit, hits.left_out)
 

@@ -34,7 +34,7 @@ from probing.instruments.masking.result import (
 from probing.runs import records
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import PLAIN, exactly, listed, matching
-from probing.stats.hits import Columns, Hits
+from probing.stats.hits import Hits
 from probing.stats.hits_file import Layout
 from probing.stats.intervals import Estimate, corrected
 
@@ -168,14 +168,14 @@ def in_points(hits: Hits) -> Hits:
     units = np.array([[_UNITS[name]] for name in OUTCOMES])
     signs = np.array([[-1 if name == "log_probability" else 1] for name in OUTCOMES])
     for name, group in outcomes.groups.items():
-        sums = {arm: Columns.of(units * (signs * (group.sums[arm].sums / UNIT))) for arm in ARMS}
+        sums = {arm: units * (signs * (group.sums[arm] / UNIT)) for arm in ARMS}
         groups[name] = replace(group, sums=sums)
     return replace(outcomes, groups=groups, unit="points")
 
 
 def masked(hits: Hits, name: str) -> int:
     """The masked sub-tokens of a node type."""
-    return int(hits.groups[name].sums[T1].total[-1])
+    return int(hits.groups[name].sums[T1][-1].sum())
 
 
 def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmission:
@@ -201,7 +201,7 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
         sums[:, -1, columns] = of_type["masked"][np.isin(of_type["function"], known)]
         for row, of_outcome in enumerate(measured.values()):
             systems = of_outcome.cells({name: known}).groups[name].sums
-            arms = np.concatenate([systems[arm].sums for arm in ARMS])
+            arms = np.concatenate([systems[arm] for arm in ARMS])
             sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * UNIT, _LOWEST))
     places = np.concatenate([holding[name] for name in names])
     groups = np.repeat(names, [len(holding[name]) for name in names]).tolist()

@@ -45,7 +45,6 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.submission import EARLIER, LARGEST_ENTRY, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
-from probing.stats.cache import caching
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate, ranks
 
@@ -237,8 +236,7 @@ def read(
     for source in sorted({str(source) for source in sources}):
         with _opened_source(source) as opened:
             read_entries.add(source, opened)
-    with caching():
-        tables, duplicates = group(rows_of(read_entries.entries, read_entries.verified))
+    tables, duplicates = group(rows_of(read_entries.entries, read_entries.verified))
     rows = [row for table in tables for row in table.rows]
     left_out = sorted(read_entries.left_out + duplicates)
     if not rows:

@@ -26,8 +26,6 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import Beyond
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.protocols import (
-    ChosenHits,
-    cached_estimates,
     compare_means,
 )
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
@@ -297,7 +295,7 @@ def _pair_differences(
     means with one guess."""
     hits = {number: model.hits[HELD_OUT].at([(RULE, int(K))]) for number, model in models.items()}
     return {
-        pair: _cached_difference(*map(hits.__getitem__, pair)) for pair in combinations(hits, 2)
+        pair: compare_means(*map(hits.__getitem__, pair)).at(0) for pair in combinations(hits, 2)
     }
 
 
@@ -367,14 +365,3 @@ def _distinct_names(probed: Sequence[ProbeResult]) -> list[str]:
         f"{name} (model)" if name in scores.WITHOUT_MODEL else name
         for name in distinct(names, settings, DISTINGUISHING)
     ]
-
-
-def _cached_difference(first: ChosenHits, second: ChosenHits) -> Estimate:
-    """The difference of two means, from the cache if it was computed before: of many models, there
-    are many pairs."""
-    made_of = chain(first.hits.content(), second.hits.content())
-
-    def compute() -> dict[str, Estimate]:
-        return {"pair": compare_means(first, second)}
-
-    return cached_estimates("pair of models", made_of, compute)["pair"].at(0)

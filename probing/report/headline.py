@@ -19,7 +19,6 @@ from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.scored import HARD, ScoredRow
 from probing.report.words import DIRECTIONS, number_of
-from probing.stats.cache import caching
 from probing.stats.intervals import family
 
 HEADLINE_TITLE = "What was found"
@@ -64,8 +63,7 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
 
 def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
     """The answer to results in files, as text and tables."""
-    with caching():
-        parts = section(read_findings(files, data)).parts
+    parts = section(read_findings(files, data)).parts
     return [part for part in parts if not isinstance(part, Figure)]
 
 

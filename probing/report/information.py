@@ -64,12 +64,6 @@ class InformedModel:
         """The same, the mean over relations."""
         return self.hits["bits"].mean(WORDS, BOTH).at(0)
 
-    @cached_property
-    def closed(self) -> Estimate:
-        """The closed share of the means over relations: how many percent of the bits that words and
-        positions leave open above the floor attention adds."""
-        return self.hits["bits"].portion(WORDS, BOTH, WORDS).at(0)
-
     @property
     def found(self) -> dict[str, Estimate]:
         """The mean top-1 UAS of each of FINDERS."""

@@ -37,7 +37,6 @@ from probing.report.words import method
 from probing.runs.clusters import FUNCTION, over_repositories
 from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 from probing.runs.repositories import clustered_by
-from probing.stats.cache import caching
 
 logger = logging.getLogger(__name__)
 
@@ -96,10 +95,9 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         for name in files.keys() - _WITH_SECTIONS
         for file in files[name]
     ]
-    with caching():
-        all_findings = []
-        if probed or not any(files.values()):
-            all_findings = read_findings(probed, data)
+    all_findings = []
+    if probed or not any(files.values()):
+        all_findings = read_findings(probed, data)
     return Report(
         command=COMMAND,
         source="ledgers",

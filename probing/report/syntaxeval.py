@@ -215,7 +215,6 @@ def _effect_cells(model: Masked, kind: str, similarity: str) -> dict[str, Any]:
         "t1": t1,
         "t0": t0,
         "effect": tested(model.effects[similarity][kind], *marks),
-        "detectable": model.detectable(kind, similarity),
         "restored_T1": 100 * restored[0],
         "restored_T0": 100 * restored[1],
         "restored_effect": tested(model.effects["restored"][kind], *unrestored),

@@ -11,7 +11,7 @@ from codesyntax_dataset import syntaxeval
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
 from probing.runs.clusters import cluster_unit, clusters_in_words
-from probing.stats.intervals import ALPHA, FEW_CLUSTERS, POWER
+from probing.stats.intervals import ALPHA, FEW_CLUSTERS
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 
@@ -60,7 +60,6 @@ def shared_words() -> dict[str, Any]:
         "LEAST_EDGES": LEAST_HARD_EDGES,
         "LEAST_NODES": LEAST_NODES,
         "LEAST_PAIRS": LEAST_PAIRS,
-        "POWER": f"{100 * POWER:.0f}",
         "RULE": RULE,
         "SURFACE": SURFACE,
         "SYNTAXEVAL": syntaxeval.SOURCE,

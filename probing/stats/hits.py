@@ -7,9 +7,7 @@ weights) are scored on `n` things of a *group* (a relation, a node type, a pheno
 over the number of things; its mean is over groups, each with the same weight, whatever its number
 of things.
 
-Most of these numbers are 0 or equal: a group is in a part of the clusters, and a system often gets
-as much right by several measures. So they are kept group by group, for its clusters only, and each
-distinct column once.
+A group is in a part of the clusters, so numbers are kept group by group, for its clusters only.
 """
 
 from __future__ import annotations
@@ -40,48 +38,18 @@ Measure = Hashable
 """By what a system is scored, such as a rule and k, or an outcome."""
 
 
-class Columns(NamedTuple):
-    """What a system gets right of a group by M measures: `distinct` (columns, f) numbers, of which
-    `which` (M,) says each measure's."""
-
-    distinct: np.ndarray
-    which: np.ndarray
-
-    @classmethod
-    def of(cls, sums: np.ndarray) -> Columns:
-        """From numbers (M, f)."""
-        rows = np.ascontiguousarray(sums)
-        numbers: dict[bytes, int] = {}
-        which = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
-        first = [which.index(number) for number in range(len(numbers))]
-        return cls(rows[first], np.array(which, np.intp))
-
-    @property
-    def sums(self) -> np.ndarray:
-        """(M, f)."""
-        return self.distinct[self.which]
-
-    @property
-    def total(self) -> np.ndarray:
-        """Over all clusters: (M,)."""
-        whole = np.issubdtype(self.distinct.dtype, np.integer)
-        kind = np.int64 if whole else np.float64
-        totals = self.distinct.sum(axis=1, dtype=kind)
-        return totals[self.which]
-
-
 @dataclass(frozen=True, eq=False)
 class Group:
     """A group in the f clusters that have it.
 
     `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what
-    it gets right. `worth`: where things are weighted, `n` are sums of weights, and this is Kish's
+    it gets right by M measures, (M, f). `worth`: where things are weighted, `n` are sums of weights, and this is Kish's
     effective number of things (1965, Survey Sampling): the square of the sum over the sum of squares.
     """
 
     places: np.ndarray
     n: np.ndarray
-    sums: Mapping[str, Columns]
+    sums: Mapping[str, np.ndarray]
     worth: float | None = None
 
     @property
@@ -95,19 +63,16 @@ class Group:
 
     def gained(self, system: str, against: str | None = None) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
-        sums = self.sums[system].sums
+        sums = self.sums[system]
         if against is None:
             return sums
         whole = np.issubdtype(sums.dtype, np.integer)
         wide = sums.astype(np.int32 if whole else np.float64)
-        return wide - self.sums[against].sums
+        return wide - self.sums[against]
 
     def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
-        sums = {}
-        for system, columns in self.sums.items():
-            of_measures = columns.distinct[columns.which[measures]]
-            sums[system] = Columns.of(of_measures[:, clusters])
+        sums = {system: of_all[measures][:, clusters] for system, of_all in self.sums.items()}
         n, worth = self.n[clusters], self.worth
         if worth is not None:
             worth *= float(n.sum() / self.total)
@@ -116,9 +81,7 @@ class Group:
     def clustered(self, larger: np.ndarray) -> Group:
         """The same by larger clusters: `larger` (f,) are the places of those of its clusters."""
         places, which = np.unique(larger, return_inverse=True)
-        sums = {}
-        for system, columns in self.sums.items():
-            sums[system] = columns._replace(distinct=_added(columns.distinct, which))
+        sums = {system: _added(of_smaller, which) for system, of_smaller in self.sums.items()}
         return Group(places, _added(self.n, which), sums, self.worth)
 
     def same_things(self, other: Group) -> bool:
@@ -181,10 +144,7 @@ class Hits:
         for name in sorted(set(groups)):
             rows = np.flatnonzero(names == name)
             places, which = np.unique(positions[rows], return_inverse=True)
-            of_systems = {}
-            for system, cells in sums.items():
-                added = _added(cells[:, rows], which)
-                of_systems[system] = Columns.of(added)
+            of_systems = {system: _added(cells[:, rows], which) for system, cells in sums.items()}
             worth = None
             if weighted:
                 weights = numbers[rows].astype(float)
@@ -232,7 +192,7 @@ class Hits:
 
     def total(self, system: str) -> np.ndarray:
         """What a system gets right of each group: (M, G)."""
-        totals = [group.sums[system].total for group in self.groups.values()]
+        totals = [group.sums[system].sum(axis=1) for group in self.groups.values()]
         by_group = np.array(totals).reshape(len(totals), len(self.measures))
         return by_group.T
 
@@ -367,20 +327,7 @@ class Hits:
         """What a system gets right of a group in each cluster that has it, over its things there,
         by each measure: (M, f)."""
         cells = self.groups[group]
-        return cells.sums[system].sums / cells.n
-
-    def portion(self, system: str, against: str, whole_system: str) -> Estimate:
-        """By how many percent of the mean of a system `whole_system` the mean of one is above that of
-        another: (M,)."""
-        gained = self.drawn._of_mean(system, against)
-        whole = self.drawn._of_mean(whole_system, None)
-        total = whole.added.sum(axis=-1, keepdims=True)
-        difference = gained.added.sum(axis=-1, keepdims=True)
-        value = np.zeros(total.shape)
-        np.divide(difference, total, out=value, where=total > 0)
-        per = 100 / np.where(total > 0, total, np.inf)
-        influence = per * (gained.influence - value * whole.influence)
-        return mean_estimate(100 * value[..., 0], influence, gained.share)
+        return cells.sums[system] / cells.n
 
     def contributions(self, system: str) -> np.ndarray:
         """What each cluster adds to the mean over groups: (M, F)."""
@@ -414,18 +361,12 @@ class Hits:
             tested = None if against is None else added
             estimate = mean_estimate(added.sum(axis=1), influence, part, tested)
             return np.stack(estimate[:4])
-        columns = group.sums[system]
         if against is None:
-            shares, _ = wilson(columns.distinct, group.n, group.worth)
+            shares, _ = wilson(group.sums[system], group.n, group.worth)
             unknown = np.full(len(self.measures), np.nan)
-            return np.stack([*(100 * shares[:, columns.which]), unknown])
-        other = group.sums[against]
-        both = [columns.which, other.which]
-        (of_first, of_second), which = np.unique(both, axis=1, return_inverse=True)
-        first = columns.distinct[of_first]
-        second = other.distinct[of_second]
-        differences = wilson_difference(first, second, group.n, group.worth)
-        value, low, high = 100 * differences[:, which.reshape(-1)]
+            return np.stack([*(100 * shares), unknown])
+        systems = group.sums[system], group.sums[against]
+        value, low, high = 100 * wilson_difference(*systems, group.n, group.worth)
         p = paired_p(gained, group.n)
         low, high = agreeing(value, low, high, p)
         return np.stack([value, low, high, p])
@@ -440,10 +381,9 @@ class Hits:
         for name, group in self.groups.items():
             yield repr([name, len(group.n), group.worth]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()
-            for system, columns in group.sums.items():
-                shape = repr([system, columns.distinct.shape]).encode()
-                yield shape + columns.which.astype(np.int64).tobytes()
-                yield np.ascontiguousarray(columns.distinct, np.float64).tobytes()
+            for system, sums in group.sums.items():
+                yield system.encode()
+                yield np.ascontiguousarray(sums, np.float64).tobytes()
 
 
 def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:

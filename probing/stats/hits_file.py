@@ -27,7 +27,7 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.safe_files import is_name
 from probing.runs.ledger_file import NOT_PARQUET
 from probing.runs.records import parse, shown
-from probing.stats.hits import PERCENT_UNIT, Columns, Group, Hits, Measure
+from probing.stats.hits import PERCENT_UNIT, Group, Hits, Measure
 
 SUFFIX = ".hits.parquet"
 
@@ -112,7 +112,7 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     parts = []
     for name, group in hits.groups.items():
         alone[group.places] = False
-        sums = [group.sums[system].sums for system in layout.systems]
+        sums = [group.sums[system] for system in layout.systems]
         clusters = hits.clusters[group.places]
         number = groups.index(name)
         parts.append(_cell_rows(table, number, clusters, group.n, np.concatenate(sums)))
@@ -247,8 +247,6 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
     present = np.flatnonzero(n)
     numbers, starts = np.unique(group[present], return_index=True)
     for number, rows in zip(numbers.tolist(), np.split(present, starts[1:])):
-        of_systems = {}
-        for system, part in zip(layout.systems, sums):
-            of_systems[system] = Columns.of(part[:, rows])
+        of_systems = {system: part[:, rows] for system, part in zip(layout.systems, sums)}
         groups[names[number]] = Group(number_of[rows], n[rows], of_systems)
     return Hits(clusters, groups, tuple(layout.measures), layout.unit, layout.left_out)

@@ -27,8 +27,8 @@ bounds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import combinations, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,16 +41,14 @@ ALPHA = 0.05
 """A difference with a p-value up to this is significant; it is also the family-wise error rate of a
 board's ranks."""
 
-POWER = 0.8
-"""With which a difference is found that is called detectable."""
-
 _ROUNDING = 1e-9
 """Sums that differ by less are equal."""
 
 _NOTHING = 1e-12
 """Means up to this are 0, but for rounding."""
 
-_BENTKUS = 1 / (2 * math.erfc(1))
+_DECIMALS = 8
+"""Of differences in percent: what is less is rounding."""
 
 
 class Estimate(NamedTuple):
@@ -364,17 +362,6 @@ def rejected(p: np.ndarray) -> np.ndarray:
     return np.asarray(holm(p) <= ALPHA)
 
 
-def detectable(differences: np.ndarray, tests: int) -> float:
-    """The mean of `differences` (F,) that one of so many tests at ALPHA finds with the probability
-    POWER; NaN for fewer than FEW_CLUSTERS clusters."""
-    clusters = len(differences)
-    if clusters < FEW_CLUSTERS:
-        return np.nan
-    quantiles = scipy.special.stdtrit(clusters - 1, (1 - ALPHA / 2 / tests, POWER))
-    away = quantiles.sum() * differences.std(ddof=1)
-    return float(away / np.sqrt(clusters))
-
-
 def holm(p: np.ndarray) -> np.ndarray:
     """p-values of several tests, corrected over the last axis to keep the family-wise error rate
     (Holm 1979).
@@ -394,33 +381,20 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     """The first and the last possible rank of each of n models, from each cluster's contribution to
-    its score (n, F).
-
-    Two models differ if p is at most ALPHA in a test that exchanges them at random in each cluster,
-    corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for
-    any number of clusters: a sum of terms with random signs exceeds z standard deviations at most 1
-    / (4 P(N > sqrt 2)) = 3.178 times as often as the normal N (Bentkus and Dzindzalieta 2015,
-    Bernoulli 21, theorem 1.1).
+    its score (n, F): two models differ if `paired_p`, corrected for the number of pairs (Holm), is
+    at most ALPHA.
 
     >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
     [(2, 3), (1, 1), (2, 3)]
     """
-    shares = shares.astype(np.float64)
-    number, clusters = shares.shape
+    number = len(shares)
     score = shares.sum(axis=1)
-    first, second = np.triu_indices(number, 1)
-    gained = score[first] - score[second]
-    products = shares @ shares.T
-    own = products.diagonal()
-    squares = own[first] + own[second] - 2 * products[first, second]
-    # the lower bound, which rounding may violate
-    squares = np.maximum(squares, gained**2 / clusters)
-    distance = np.abs(gained)
-    z = _quotient(distance, np.sqrt(squares), distance > 1e-4)
-    p = 2 * _BENTKUS * scipy.special.ndtr(-z)
-    separate = rejected(np.minimum(1, p))
-    ahead = np.where(gained > 0, first, second)
-    behind = np.where(gained > 0, second, first)
-    best = 1 + np.bincount(behind[separate], minlength=number)
-    worst = number - np.bincount(ahead[separate], minlength=number)
+    pairs = [*combinations(np.argsort(-score, kind="stable"), 2)]
+    gained = [np.round(shares[ahead] - shares[behind], _DECIMALS) for ahead, behind in pairs]
+    separate = rejected(np.array([paired_p(differences) for differences in gained]))
+    best = np.ones(number, int)
+    worst = np.full(number, number)
+    for ahead, behind in compress(pairs, separate):
+        best[behind] += 1
+        worst[ahead] -= 1
     return list(zip(best.tolist(), worst.tolist()))

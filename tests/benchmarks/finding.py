@@ -38,6 +38,7 @@ from probing.report.information import InformedModel
 from probing.runs.repositories import clustered_by
 from probing.runs.session import Session
 from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate
 
 COLUMNS = (
     "model",
@@ -71,9 +72,13 @@ def attention_cells(frame: pd.DataFrame) -> list[str]:
 
 
 def closed_cell(informed: InformationResult, arguments: argparse.Namespace) -> str:
-    """The closed share, with the interval over the clusters that are asked for."""
+    """The closed share, with the interval of the bits that attention adds, over the clusters that
+    are asked for."""
     with tempfile.TemporaryDirectory() as folder, clustered_by(arguments.cluster, arguments.data):
-        return shown(InformedModel("", InformationResult.load(informed.save(folder))).closed)
+        adds = InformedModel("", InformationResult.load(informed.save(folder))).adds_mean
+    per_bit = informed.mean.share / informed.mean.adds
+    low, high = sorted([per_bit * adds.low, per_bit * adds.high])
+    return shown(Estimate(informed.mean.share, low, high, adds.p, adds.n))
 
 
 def pair_cells(

@@ -164,7 +164,7 @@ def test_rivals_use_their_guesses(edges):
         further = min(left, key=lambda one: (-left[one], abs(one)))
         of_relation = test.relation == test.relations.index(name)
         away = (test.first - test.head)[of_relation]
-        hits = found.hits["offset"].hits.groups[name].sums["offset"].total[0]
+        hits = found.hits["offset"].hits.groups[name].sums["offset"][0].sum()
         assert hits == (away[away != avoided] == further).sum(), name
 
 

@@ -120,10 +120,10 @@ def test_held_out_scores_the_head_that_validation_chose():
     assert held.functions.tolist() == [0, 2, 3]
     group = held.hits.groups[TEST]
     assert (group.places.tolist(), group.n.tolist()) == ([0, 1, 2], [2, 1, 1])
-    assert group.sums["model"].sums[0].tolist() == [1, 0, 0]
+    assert group.sums["model"][0].tolist() == [1, 0, 0]
     same = published(test)
     assert same.relations == [ARGS, TEST] and same.hits.groups[ARGS].places.tolist() == [2]
-    assert same.hits.groups[TEST].sums["model"].sums[0].tolist() == [2, 1, 0]
+    assert same.hits.groups[TEST].sums["model"][0].tolist() == [2, 1, 0]
     assert held.hits.mean("model").value[0] == 25.0
 
 

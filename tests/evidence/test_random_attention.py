@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -116,23 +115,3 @@ def test_ranks_are_the_same_whatever_is_read_at_once():
     assert not np.array_equal(whole, random_attention(edges_of(*functions), heads=3, seed=5).ranks)
     heads_apart = whole[0, :, 0]
     assert not np.array_equal(heads_apart[:, 0], heads_apart[:, 1])
-
-
-COLUMNS = ("function", "relation", "head", "first", "last", "tokens", "begin")
-CHANGES = {
-    **{name: np.array([0, 3]) for name in COLUMNS},
-    "keyword": np.arange(9),
-    "left_out": np.arange(9) == 2,
-    "repositories": np.array([7, 7]),
-    "relations": ["If:if->body"],
-    "language": "python",
-    "further_keywords": ("x",),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_edges_that_differ_in_anything_have_other_statistics(name):
-    """Their content is the key of these in the cache."""
-    edges, again = (edges_of((5, [(0, 2, 3)]), (4, [(1, 2, 2)])) for _ in range(2))
-    assert [*again.content()] == [*edges.content()]
-    assert [*replace(edges, **{name: CHANGES[name]}).content()] != [*edges.content()]

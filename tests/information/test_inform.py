@@ -219,7 +219,9 @@ def test_intervals_are_of_functions(result):
         assert found.hits["uas"].scores("best")[0, number] == pytest.approx(one.best)
         assert np.isnan(adds.low) == (one.functions < 6)
     assert found.adds_mean.value == pytest.approx(result.mean.adds)
-    assert found.closed.value == pytest.approx(result.mean.share)
+    bits = found.hits["constructs"]
+    words, both = (bits.scores(choice).mean() for choice in ("words", "both"))
+    assert found.closed_by_construct == pytest.approx(100 * (1 - both / words))
     assert found.finds("both").value == pytest.approx(result.mean.both.uas)
     rows = np.concatenate([result.ledger.rows] * 4)
     rows["function"] += np.repeat(np.arange(4) * 10**4, len(result.ledger.rows)).astype(np.int32)

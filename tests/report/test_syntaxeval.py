@@ -240,9 +240,6 @@ def planted_effect(effect, p, functions):
 
 
 class Planted(Masked):
-    def detectable(self, node_type, outcome):
-        return 0.123
-
     def counted(self, node_type):
         return self.effects["jaccard"][node_type].n
 
@@ -315,7 +312,7 @@ def test_colours_and_marks_say_what_the_tables_say(written, opened):
     opened.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     body = opened.locator("#table-masking-python tbody:not([hidden])")
     for look, kinds in (("down", lost), ("up", gained)):
-        coloured = body.locator(f"tr:has(td:nth-child(16).{look}) td:first-child").all_inner_texts()
+        coloured = body.locator(f"tr:has(td:nth-child(15).{look}) td:first-child").all_inner_texts()
         assert sorted(text.split("\n")[0] for text in coloured) == sorted(kinds)
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from support.references import plain_intervals
 
 from codesyntax_dataset.errors import LedgerError
-from probing.stats.hits import PERCENT_UNIT, Columns, Hits
+from probing.stats.hits import PERCENT_UNIT, Hits
 from probing.stats.intervals import FEW_CLUSTERS
 
 MEASURES = ("first", "last")
@@ -61,19 +61,13 @@ def test_rows_of_a_cluster_and_group_are_added_up():
     assert (
         hits.clusters.tolist() == [3, 7] and hits.names == ["a", "b"] and hits.systems == ["model"]
     )
-    assert hits.groups["a"].n.tolist() == [1, 2] and hits.groups["a"].sums[
-        "model"
-    ].sums.tolist() == [[2, 3]]
+    assert hits.groups["a"].n.tolist() == [1, 2] and hits.groups["a"].sums["model"].tolist() == [
+        [2, 3]
+    ]
     assert hits.n.tolist() == [3, 1] and hits.total("model").tolist() == [[5, 1]]
     assert hits.scores("model") == pytest.approx(np.array([[500 / 3, 100]]))
     assert hits.of("b").tolist() == [7] and hits.of("c").tolist() == []
     assert hits.of_cluster("a", "model").tolist() == [[2, 1.5]]
-
-
-def test_equal_columns_are_kept_once():
-    columns = Columns.of(np.array([[1, 2], [3, 4], [1, 2]]))
-    assert columns.distinct.tolist() == [[1, 2], [3, 4]] and columns.which.tolist() == [0, 1, 0]
-    assert columns.sums.tolist() == [[1, 2], [3, 4], [1, 2]] and columns.total.tolist() == [3, 7, 3]
 
 
 def test_no_rows_have_no_scores():
@@ -103,7 +97,7 @@ def test_the_mean_of_amounts_is_that_of_plain_loops():
     hits = drawn(unit="bits")
     n, sums = np.zeros((3, 12)), np.zeros((3, 12))
     for row, group in enumerate(hits.groups.values()):
-        n[row, group.places], sums[row, group.places] = group.n, group.sums["model"].sums[0]
+        n[row, group.places], sums[row, group.places] = group.n, group.sums["model"][0]
     influence, shares = [], []
     for cluster in range(12):
         parts = [n[row, cluster] / n[row].sum() for row in range(3)]
@@ -123,7 +117,7 @@ def test_shares_of_groups_have_wilsons_interval_and_few_clusters_none():
     estimate = hits.by_group("model")
     assert estimate.n.tolist() == [len(group.places) for group in hits.groups.values()]
     for column, (name, group) in enumerate(hits.groups.items()):
-        share, low, high = plain_intervals.wilson(group.sums["model"].sums[1], group.n)
+        share, low, high = plain_intervals.wilson(group.sums["model"][1], group.n)
         found = estimate.at(1, column)
         assert found.value == pytest.approx(100 * share)
         assert group.few == (name == "c") == np.isnan(found.low) == np.isnan(found.high)
@@ -147,7 +141,7 @@ def test_weighted_things_are_worth_fewer_of_equal_weight():
     assert worth < len(weights) / 2
     inside = hits.groups["a"]
     assert inside.worth == pytest.approx(worth)
-    share, low, high = plain_intervals.wilson(inside.sums["model"].sums[0], inside.n, worth)
+    share, low, high = plain_intervals.wilson(inside.sums["model"][0], inside.n, worth)
     assert hits.by_group("model").at(0, 0)[:3] == pytest.approx(
         (100 * share, 100 * low, 100 * high)
     )
@@ -192,7 +186,7 @@ def test_p_of_groups_are_those_of_plain_loops(hits):
     estimate = hits.by_group("model", "rival")
     for column, group in enumerate(hits.groups.values()):
         total = int(group.n.sum())
-        first, second = (group.sums[system].sums[0] for system in ("model", "rival"))
+        first, second = (group.sums[system][0] for system in ("model", "rival"))
         gained = [(one - other) / total for one, other in zip(first, second)]
         parts = [n / total for n in group.n]
         influence = [
@@ -240,7 +234,7 @@ def test_some_clusters_groups_and_measures(hits):
     group, whole = part.groups["a"], hits.groups["a"]
     kept = np.isin(hits.of("a"), [0, 2, 5])
     assert (part.of("a") == hits.of("a")[kept]).all() and (group.n == whole.n[kept]).all()
-    assert (group.sums["model"].sums == whole.sums["model"].sums[1:, kept]).all()
+    assert (group.sums["model"] == whole.sums["model"][1:, kept]).all()
     assert hits.where(clusters=np.array([11])).names == [
         name for name in "abc" if 11 in hits.of(name)
     ]
@@ -251,9 +245,7 @@ def test_cells_are_chosen_group_by_group(hits):
     part = hits.cells({"b": hits.of("b")[1:4], "a": hits.of("a")})
     assert part.names == ["a", "b"] and part.of("b").tolist() == hits.of("b")[1:4].tolist()
     assert (part.groups["a"].n == hits.groups["a"].n).all()
-    assert (
-        part.groups["b"].sums["rival"].sums == hits.groups["b"].sums["rival"].sums[:, 1:4]
-    ).all()
+    assert (part.groups["b"].sums["rival"] == hits.groups["b"].sums["rival"][:, 1:4]).all()
 
 
 def test_systems_of_the_same_cells_are_joined_and_renamed(hits):
@@ -281,25 +273,6 @@ def test_estimates_by_name(hits):
     assert list(hits.each(estimate)) == ["a", "b", "c"]
     assert hits.each(estimate)["b"].value == estimate.value[0, 1]
     assert hits.each(estimate, "last")["b"].value == estimate.value[1, 1]
-
-
-def test_a_portion_is_the_difference_in_percent_of_a_mean(hits):
-    portion, gained, of = (
-        hits.portion("model", "rival", "model"),
-        hits.mean("model", "rival"),
-        hits.mean("model"),
-    )
-    assert portion.value == pytest.approx(100 * gained.value / of.value)
-    assert (
-        (portion.low < portion.value).all()
-        and (portion.value < portion.high).all()
-        and np.isnan(portion.p).all()
-    )
-    assert same(portion[:3], drawn(unit=hits.unit, factor=3).portion("model", "rival", "model")[:3])
-    everything = hits.chosen("none", dict.fromkeys("abc", "model")).portion(
-        "model", "none", "model"
-    )
-    assert everything.value == pytest.approx([0, 0])
 
 
 def test_repositories_as_clusters_keep_values_and_add_up_functions(hits):

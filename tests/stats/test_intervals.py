@@ -15,7 +15,6 @@ from probing.stats.intervals import (
     agreeing,
     corrected,
     degrees_of,
-    detectable,
     holm,
     influence_of,
     influence_p,
@@ -236,15 +235,6 @@ def test_estimates_corrected_together_are_one_family():
     assert twice.p.tolist() == [pytest.approx(0.04), pytest.approx(0.6)]
     assert corrected([estimate_of([0.4, 0.9])], times=3)[0].p.tolist() == [1, 1]
     assert twice.value.tolist() == [0.01, 0.3]
-
-
-def test_what_is_detectable_is_found_with_its_probability():
-    differences = np.random.default_rng(3).normal(size=20)
-    least = detectable(differences, tests=5)
-    error = differences.std(ddof=1) / np.sqrt(20)
-    power = stats.nct(19, least / error).sf(stats.t(19).ppf(1 - 0.05 / 2 / 5))
-    assert power == pytest.approx(0.8, abs=0.01)
-    assert np.isnan(detectable(np.arange(5.0), 1)) and np.isfinite(detectable(np.arange(6.0), 1))
 
 
 def test_estimates_by_place_and_significant():

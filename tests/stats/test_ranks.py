@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from probing.stats.intervals import ranks
 
@@ -21,20 +22,19 @@ def test_equal_models_share_all_ranks():
 
 
 def of_sets(*sizes: int) -> np.ndarray:
-    """Models each of which finds what no other does, so many functions: of two, z is (a - b) / sqrt(a + b)."""
+    """Models each of which finds what no other does, so many functions."""
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return (owner == np.arange(len(sizes))[:, None]).astype(float)
 
 
 def test_pairs_are_corrected_by_holm():
-    """By hand: z of 40 and 20 is 2.58, of which p is at most 3.178 * 2 * 0.0049 = 0.031."""
-    assert ranks(of_sets(40, 20)) == [(1, 1), (2, 2)]  # one test
-    assert ranks(of_sets(40, 20, 20)) == [(1, 3)] * 3  # the least p of three: 0.094
-    assert ranks(of_sets(400, 40, 20)) == [(1, 1), (2, 2), (3, 3)]  # the largest p of three: 0.031
+    p = stats.ttest_1samp([1] * 36 + [-1] * 20, 0).pvalue
+    assert 0.05 / 3 < p < 0.05
+    assert ranks(of_sets(36, 20)) == [(1, 1), (2, 2)]  # one test
+    assert ranks(of_sets(36, 20, 20)) == [(1, 3)] * 3  # the least p of three
+    assert ranks(of_sets(400, 36, 20)) == [(1, 1), (2, 2), (3, 3)]  # the largest p of three
 
 
-@pytest.mark.parametrize(("better", "separate"), [(4, False), (40, True)])
+@pytest.mark.parametrize(("better", "separate"), [(5, False), (6, True)])
 def test_a_difference_needs_enough_functions(better, separate):
-    shares = np.zeros((2, better))
-    shares[0] = 1
-    assert (ranks(shares) == [(1, 1), (2, 2)]) is separate
+    assert (ranks(of_sets(better, 0)) == [(1, 1), (2, 2)]) is separate

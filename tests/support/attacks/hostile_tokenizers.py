@@ -78,6 +78,6 @@ def of(test: RankLedger, validation: RankLedger, codes: Sequence[str]) -> dict[s
     lost = np.zeros(len(hits.clusters))
     for name in hits.counted:
         group = hits.groups[name]
-        lost[group.places] += (group.n - group.sums["model"].sums[0]) / group.total
+        lost[group.places] += (group.n - group.sums["model"][0]) / group.total
     hardest = hits.clusters[lost.argmax()]
     return {"skips the hardest function": skipping([codes[hardest]]), **ALWAYS}
