@@ -300,15 +300,13 @@ class Emergence:
     """The training of one model: `steps` (S,), ascending.
 
     `edges`: the course over all edges; `hard`: that over the edges beyond the best offset of their
-    relation, with the further offsets as baseline, None if there are too few; `chance`: the score
-    of a guess on these, in percent.
+    relation, with the further offsets as baseline, None if there are too few.
     """
 
     model: str
     steps: list[int]
     edges: Course
     hard: Course | None
-    chance: float
 
 
 def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
@@ -322,17 +320,14 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]
     rivals = splits.rivals[AVOIDED[0]]
     hard = None
-    chance = float("nan")
     if rivals is not None and in_mean:
         chosen = [hard_edges.chosen for hard_edges in in_mean]
         hard = _course(chosen, rivals.of("offset", chosen[0]))
-        chance = float(rivals.guessed(in_mean[0])[0])
     return Emergence(
         model=ordered[0].probed.test.settings.model,
         steps=[step_of(checkpoint) for checkpoint in ordered],
         edges=_course(all_edges, splits.baselines.hits[HELD_OUT]["offset"]),
         hard=hard,
-        chance=chance,
     )
 
 

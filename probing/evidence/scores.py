@@ -96,7 +96,7 @@ COLUMNS = {
     "cluster": "what a cluster is: a function or a repository; of minimal pairs always a repository",
     "functions": "the number of functions with the group, of minimal pairs that of repositories",
     "items": "the number of things that are scored in these: edges, functions, pairs or nodes",
-    "chosen": "the head (layer-head), offsets, keywords or filler that were chosen; of chance, the offsets avoided",
+    "chosen": "the head (layer-head), offsets, keywords or filler that were chosen",
 }
 """The columns of the frame, and what they mean."""
 
@@ -249,11 +249,11 @@ def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
 
 # ----------------------------------------------------------------------------------------------------------- attention
 
-RANDOM_BEST, RANDOM_HEAD, CHANCE = "random attention", "random head", "chance"
-"""Systems without a model: the best of as many heads that attend at random, one of these on
-average, and a guess by distances of hard edges alone."""
+RANDOM_BEST, RANDOM_HEAD = "random attention", "random head"
+"""Systems without a model: the best of as many heads that attend at random, and one of these on
+average."""
 
-WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD, CHANCE)
+WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 """All systems without a model."""
 
 
@@ -335,16 +335,6 @@ def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate])
         some = _chosen_scores(rivals.of(kind, model.shown), without)
         yield from some.only(measures=TABLE_MEASURES).scored_groups(kind)
         yield from _chosen_scores(rivals.of(kind, model.chosen), without).scored_means(kind)
-
-    def offsets(relation: str, measure: Any) -> str:
-        return ", ".join(map(str, model.offsets[relation]))
-
-    n = len(model.chosen.hits.drawn.clusters)
-    guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
-    guesses = _chosen_scores(model.shown, without, offsets)
-    yield from guesses.rows(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
-    mean = _without_interval(rivals.guessed(model), n)
-    yield from _chosen_scores(model.chosen, without).rows(mean, CHANCE)
 
 
 def _without_interval(value: np.ndarray, n: int) -> Estimate:

@@ -10,7 +10,6 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, PUBLISHED, TABLE_KS
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.scores import CHANCE
 from probing.report import specs
 from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
@@ -50,9 +49,9 @@ def _hard(findings: Findings, name: str, avoided: int) -> ScoredRow:
 
 
 def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:
-    kinds = findings.kinds | {CHANCE: "control"}
-    numbers, names = _avoided(findings), list(kinds)
-    for avoided, rule, k, name in product(numbers, findings.rules, TABLE_KS, names):
+    kinds = findings.kinds
+    numbers = _avoided(findings)
+    for avoided, rule, k, name in product(numbers, findings.rules, TABLE_KS, kinds):
         hard = _hard(findings, name, avoided)._replace(rule=rule, k=k)
         if hard.score:
             further = name + " (further)" * (name == BASELINES[0])

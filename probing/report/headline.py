@@ -14,7 +14,7 @@ from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.report import figures, means, specs
 from probing.report.document import Figure, Section, Table, verdict
-from probing.report.figures import COLOURS, FAINT, INK, Points
+from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
 from probing.report.scored import HARD, ScoredRow
@@ -185,11 +185,9 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
         heads = Points("heads of the model", [row.score for row in rows], COLOURS[0])
         return [heads, Points("best baseline", _values(scores), INK, needs_no_model=True)]
 
-    chances = _values([row.chance for row in hard])
-    guessed = Points("chance", chances, FAINT, needs_no_model=True)
     panels = {
         "of all edges, %": series(all_edges),
-        "beyond the best offset, %": [*series(hard), guessed],
+        "beyond the best offset, %": series(hard),
     }
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(row, len(all_findings) > 1, several_models) for row in all_edges]

@@ -12,7 +12,7 @@ from probing.evidence.compared import Course, Emergence
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table
-from probing.report.figures import COLOURS, FAINT, Line
+from probing.report.figures import COLOURS, Line
 from probing.report.findings import Findings
 from probing.report.kinds import PERCENT
 from probing.report.scored import ScoredRow, tests_in_words
@@ -102,8 +102,6 @@ def _over_steps(key: str, title: str, training: Emergence) -> Figure:
     panel = []
     for (edges, course), colour in zip(_courses(training).items(), COLOURS):
         panel += _passing(edges, course.scores, course.offset, colour)
-    if training.hard is not None:
-        panel.append(Line("chance, hard edges", _level(training.chance, panel), FAINT, ":"))
     panels = {f"mean top-{K} UAS over relations": panel}  # the caption has the config
     return specs.figure(
         "steps",

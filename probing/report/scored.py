@@ -10,7 +10,7 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
 from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.scores import CHANCE, MEAN, beyond_protocol
+from probing.evidence.scores import MEAN, beyond_protocol
 from probing.report.document import separated
 from probing.report.figures import Dots, stacked
 from probing.report.findings import Findings, Score
@@ -52,11 +52,6 @@ class ScoredRow(NamedTuple):
     @property
     def best_baseline(self) -> Score | None:
         return self._score(BEST_BASELINE)
-
-    @property
-    def chance(self) -> Score | None:
-        """A guess by distance; of hard edges alone."""
-        return self._score(CHANCE)
 
     @property
     def difference(self) -> Score | None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 from support.references.plain_beyond import plain_beyond
 
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import pick, read_edges
-from probing.evidence.beyond import beyond, guesses, rivals
-from probing.evidence.protocols import MEASURES
-from probing.evidence.random_attention import random_attention
-from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable
+from probing.evidence.beyond import beyond, rivals
+from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
 
@@ -40,7 +37,7 @@ def of_splits(edges, rank_of):
 
 @pytest.mark.slow
 def test_offsets_find_nothing_and_knowledge_everything(edges):
-    """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
+    """A head that copies the best offset of each relation, and one that knows the edges."""
     avoided = AVOIDED[0]
     offsets = best_offsets(edges["validation"], avoided)
     ledgers = of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0))
@@ -49,63 +46,10 @@ def test_offsets_find_nothing_and_knowledge_everything(edges):
     knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))), avoided)
     assert np.array(knows.mean[:3])[:, :20].tolist() == [[100] * 20] * 3
     assert copies.in_mean == knows.in_mean
-    drawn = [
-        beyond(
-            *(
-                random_attention(edges[split], HEAD_TO_DEPENDENT, 1, 2 * seed + n)
-                for n, split in enumerate(edges)
-            ),
-            avoided,
-        )
-        for seed in range(8)
-    ]
     others = rivals(edges["validation"], edges["test"], avoided)
     # without those of few edges
     assert others.of("offset", copies.chosen).relations == copies.chosen.relations
     assert set(others.hits["offset"].relations) > {*copies.chosen.relations}
-    shares = np.array([one.chosen.hits.scores(one.chosen.system) for one in drawn])  # (draws, M, R)
-    assert (
-        shares.mean(axis=(0, -1))[:20] < others.guessed(copies)[:20]
-    ).all()  # among all tokens it is harder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("direction", [HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD])
-def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edges, direction):
-    """By simulation, relation by relation; nothing else of the function is looked at."""
-    offsets = best_offsets(edges["validation"], 1)
-    hard = [only_hard(some, offsets) for some in edges.values()]
-    found = guesses(*hard, direction)
-    rng = np.random.default_rng(0)
-    for name in ("Call:func->args", "If:if->body"):
-        chosen_on, scored = (list(rows(table, name)) for table in hard)
-        for rule, k in itertools.product(RULES, (1, 3)):
-            drawn = [(last if rule == "last" else first) - head for head, first, last in chosen_on]
-            hits = []
-            for place in rng.integers(len(scored), size=2000):
-                head, first, last = scored[place]
-                sought = {"first": [first], "last": [last], "any": range(first, last + 1)}[rule]
-                distances = {one - head for one in sought}
-                rows_of = 1 if direction == HEAD_TO_DEPENDENT else len(distances)
-                guessed = rng.choice(drawn, (rows_of, k))
-                if direction == HEAD_TO_DEPENDENT:
-                    hits.append(bool(distances & set(guessed[0].tolist())))
-                else:
-                    hits.append(any(one in row for one, row in zip(distances, guessed)))
-            error = 4 * np.sqrt(0.25 / len(hits))
-            assert np.mean(hits) == pytest.approx(
-                found[name][MEASURES.index((rule, k))] / 100, abs=error
-            )
-
-
-def only_hard(some, offsets):
-    kept = is_hard(some, offsets)
-    return EdgeTable(some.relations, *(getattr(some, name)[kept] for name in EDGE_COLUMNS))
-
-
-def rows(table, name):
-    kept = table.relation == table.relations.index(name)
-    return zip(table.head[kept].tolist(), table.first[kept].tolist(), table.last[kept].tolist())
 
 
 @pytest.mark.slow

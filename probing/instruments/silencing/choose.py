@@ -73,9 +73,8 @@ def beats_guess(
     """Relations of which the best head finds more edges of `unseen` functions than a guess that
     ignores the code.
 
-    The guess draws a distance from head to dependent from those of `chosen_on`, as
-    `probing.evidence.beyond.guesses`. Paired by function, one-sided at 5 %, corrected (Holm) over
-    relations with enough functions in both.
+    The guess draws a distance from head to dependent from those of `chosen_on`. Paired by function,
+    one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
     """
     hit = _hit_by_best(unseen, ranked)
     drawn, sought = (table.first - table.head for table in (chosen_on, unseen))
