@@ -1,10 +1,10 @@
 """The beyond-offset score: what attention heads find where no fixed offset leads.
 
 One fixed offset finds so many edges of most relations that a mean over all edges hardly shows what
-a model knows beyond positions. An edge is *hard* if its dependent does not begin at one of the n
-best offsets of its relation: the n distances from head to dependent that are most frequent on the
-split `validation`, of equals the nearer. Heads that copy these offsets find none of the hard edges,
-by the rule `first`.
+a model knows beyond positions. An edge is *hard* if its dependent does not begin at the best offset
+of its relation: the distance from head to dependent that is most frequent on the split
+`validation`, of equals the nearer. Heads that copy this offset find none of the hard edges, by the
+rule `first`.
 
 Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out
 protocol, with the same intervals and tests over functions. Beside them stand, on the same edges,
@@ -43,13 +43,11 @@ class Beyond:
     """Hits of one model's heads on hard edges.
 
     `offsets`: those that hard edges avoid; `chosen`: the hits on hard edges, of relations with
-    LEAST_EDGES; `shown`: the same of all relations with hard edges in enough functions for a
-    score.
+    LEAST_HARD_EDGES in enough functions.
     """
 
     offsets: Offsets
     chosen: ChosenHits
-    shown: ChosenHits
 
     @property
     def in_mean(self) -> list[str]:
@@ -61,30 +59,26 @@ class Beyond:
         """Over relations, by MEASURES."""
         return self.chosen.hits.mean(self.chosen.system)
 
-    @cached_property
-    def by_relation(self) -> Estimate:
-        """The scores of all relations with a score, (M, R)."""
-        return self.shown.hits.by_group(self.shown.system)
 
-
-def beyond(
-    validation: RankLedger, test: RankLedger, avoided: int, unread: Collection[int] = ()
-) -> Beyond | None:
-    """The score of a model beyond so many offsets, from its ledgers of both splits; None if
+def beyond(validation: RankLedger, test: RankLedger, unread: Collection[int] = ()) -> Beyond | None:
+    """The score of a model beyond the best offsets, from its ledgers of both splits; None if
     neither, or only one, of them has a hard edge. `unread`: functions of `validation` that were not
     read.
 
     Raises LedgerError as `held_out` does.
     """
-    offsets = best_offsets(validation, avoided)
+    offsets = best_offsets(validation)
     to_choose_on = is_hard(validation, offsets)
     to_find = is_hard(test, offsets)
     if not (to_choose_on.any() and to_find.any()):
         return None
     hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
-    shown = hard.only(name for name, group in hard.hits.groups.items() if not group.few)
-    enough = [name for name, group in shown.hits.groups.items() if group.total >= LEAST_HARD_EDGES]
-    return Beyond(offsets, chosen=shown.only(enough), shown=shown)
+    enough = [
+        name
+        for name, group in hard.hits.groups.items()
+        if group.total >= LEAST_HARD_EDGES and not group.few
+    ]
+    return Beyond(offsets, hard.only(enough))
 
 
 @dataclass(frozen=True)
@@ -107,15 +101,13 @@ class Rivals:
         return known.only(set(known.relations) & set(model.relations))
 
 
-def rivals(
-    validation: Edges, test: Edges, avoided: int, direction: str = HEAD_TO_DEPENDENT
-) -> Rivals | None:
+def rivals(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> Rivals | None:
     """The rivals of all models that were probed on these edges; None if a split has no hard edge.
 
     The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of
     guesses.
     """
-    offsets = best_offsets(validation, avoided)
+    offsets = best_offsets(validation)
     chosen_on, scored = (edges.take(is_hard(edges, offsets)) for edges in (validation, test))
     if not (len(chosen_on) and len(scored)):
         return None

@@ -30,7 +30,6 @@ from probing.evidence import baselines
 from probing.evidence.gather import Evidence, Probed, find
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, compare_means, held_out
 from probing.evidence.protocols import compare as compare_hits
-from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import at_step
 from probing.runs.clusters import FUNCTION
 from probing.runs.data import find_data
@@ -315,10 +314,10 @@ def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
     ordered = sorted(checkpoints, key=step_of)
     splits = ordered[0].splits
     all_edges = [checkpoint.hits[HELD_OUT] for checkpoint in ordered]
-    beyond = [checkpoint.beyond[AVOIDED[0]] for checkpoint in ordered]
+    beyond = [checkpoint.beyond for checkpoint in ordered]
     # of all or of none
     in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]
-    rivals = splits.rivals[AVOIDED[0]]
+    rivals = splits.rivals
     hard = None
     if rivals is not None and in_mean:
         chosen = [hard_edges.chosen for hard_edges in in_mean]

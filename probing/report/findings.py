@@ -23,7 +23,6 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import Beyond
 from probing.evidence.compared import Emergence, emergence
 from probing.evidence.protocols import (
     ChosenHits,
@@ -115,8 +114,7 @@ class Findings:
     `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems
     that need no model. `rules`: those that differ, only the first if every dependent is one token.
     `pairs`: (index of one model, of the other) -> the difference of their held-out means.
-    `beyond`: number of avoided offsets -> what the first model finds of hard edges. `trainings`:
-    models of which several checkpoints were probed; their last ones are the subjects.
+    `trainings`: models of which several checkpoints were probed; their last ones are the subjects.
     """
 
     title: str
@@ -125,7 +123,6 @@ class Findings:
     scores: dict[Key, Score]
     rules: tuple[str, ...] = RULES
     pairs: dict[tuple[int, int], Estimate] = field(default_factory=dict)
-    beyond: dict[int, Beyond | None] = field(default_factory=dict)
     trainings: list[Emergence] = field(default_factory=list)
 
     # -------------------------------------------------------------------------------------------------------- scores
@@ -155,12 +152,12 @@ class Findings:
         """Relation -> the score with one guess of a subject or system."""
         return self._groups.get((name, protocol), {})
 
-    def in_mean(self, name: str, protocol: str, least: int = 0) -> dict[str, int]:
-        """The relations of a mean, with their edges: those of at least so many."""
+    def in_mean(self, name: str, protocol: str) -> dict[str, int]:
+        """The relations of a mean, with their edges."""
         return {
             relation: score.items
             for relation, score in self.relations(name, protocol).items()
-            if relation not in NOT_IN_MEAN and score.items >= least
+            if relation not in NOT_IN_MEAN
         }
 
     # ------------------------------------------------------------------------------------------------------ settings
@@ -268,7 +265,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         pairs=_pair_differences(
             {number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}
         ),
-        beyond=ordered[0].beyond,
         trainings=[
             emergence(training)
             for training in trainings

@@ -28,7 +28,7 @@ def checkpoints(evidence):
 
     def planted(step, split):
         result = getattr(evidence.probed, split)
-        offsets = best_offsets(evidence.probed.validation.ledger, 1)
+        offsets = best_offsets(evidence.probed.validation.ledger)
         found = {0: False, 16: ~is_hard(result.ledger, offsets), 4000: True}[step]
         ranks = np.broadcast_to(
             np.where(np.broadcast_to(found, len(result.ledger)), 0, 255)[None, :, None, None],

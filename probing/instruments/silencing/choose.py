@@ -10,7 +10,7 @@ import numpy as np
 
 from codesyntax_metric.topk_uas import RULES
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.silencing.result import Chosen, HeadGroup
 from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
@@ -28,7 +28,7 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     Relations have none unless the best head beats a guess by distance on the rest of validation
     (`beats_guess`).
     """
-    ledger, offsets = test.ledger, best_offsets(validation.ledger, AVOIDED[0])
+    ledger, offsets = test.ledger, best_offsets(validation.ledger)
     hard = is_hard(ledger, offsets)
     chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
     ranked = ranked_heads(chosen_on)
