@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -49,6 +49,7 @@ from codesyntax_metric.topk_uas import (
 from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.offsets import Offsets
 from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName
 
@@ -191,12 +192,12 @@ class Picks:
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
         return (sign * _offsets(self.language)[numbers]).tolist()
 
-    def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
+    def filled(self, edges: Edges, useless: Offsets | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on;
         see the module.
 
         Added predictors hit none of the edges that a list misses, so no score on these edges
-        changes. `useless`: relation -> offsets from head to dependent that are not added by the
+        changes. `useless`: relation -> the offset from head to dependent that is not added by the
         rule `first`.
         """
         offsets = _offsets(self.language)
@@ -209,8 +210,7 @@ class Picks:
             distance = np.abs(offsets[:, None] - known).min(axis=1)
             numbers = np.argsort(distance, kind="stable")
             if useless and rule == RULES[0]:
-                avoided = np.isin(offsets[numbers], useless.get(name, []))
-                numbers = numbers[~avoided]
+                numbers = numbers[offsets[numbers] != useless.get(name, 0)]
             return numbers.tolist()
 
         lists = {}
@@ -325,7 +325,7 @@ def chosen_on(
     validation: Edges,
     test: Edges,
     direction: str = HEAD_TO_DEPENDENT,
-    useless: Mapping[str, list[int]] | None = None,
+    useless: Offsets | None = None,
 ) -> tuple[Picks, dict[str, ChosenHits]]:
     """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or
     `combined` -> what it hits of `test`."""

@@ -6,10 +6,6 @@ relation.
   functions that both sides have, on test and on validation, and relations of both are compared,
   edge by edge. Heads, offsets and keywords are chosen on validation, before the edit and anew after
   it, so whoever loses has no other choice that makes up for it.
-- `emergence`: the checkpoints of a training, beside fixed offsets. The scores are the held-out ones
-  and those of hard edges (`probing.evidence.beyond`), each checkpoint with heads of its own. All
-  checkpoints are scored on the same functions, and so are the offsets, which do not depend on the
-  model: they are a line that training may or may not cross.
 """
 
 from __future__ import annotations
@@ -25,17 +21,15 @@ import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
+from codesyntax_dataset.protocol import BEST_BASELINE
 from probing.evidence import baselines
-from probing.evidence.gather import Evidence, Probed, find
-from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, compare_means, held_out
+from probing.evidence.gather import Probed, find
+from probing.evidence.protocols import ONE_GUESS, ChosenHits, Comparison, held_out
 from probing.evidence.protocols import compare as compare_hits
-from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import at_step
 from probing.runs.clusters import FUNCTION
 from probing.runs.data import find_data
 from probing.runs.repositories import clustered_by
-from probing.stats.intervals import family
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,87 +261,3 @@ def _found(
     heads = held_out(probed.validation.ledger, probed.test.ledger)
     chosen = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}
     return {who: hits.at(ONE_GUESS) for who, hits in chosen.items()}
-
-
-@dataclass(frozen=True)
-class Course:
-    """A score over the S checkpoints of a training, in percent.
-
-    `scores`: (3, S), mean over relations with its 95 % interval; `offset`: that of the offset
-    baseline on the same edges; `differences`: (4, S), to the offset baseline: the difference, its
-    interval, and p, corrected (Holm) over the checkpoints.
-    """
-
-    scores: np.ndarray
-    offset: float
-    differences: np.ndarray
-
-    def passes(self) -> int | None:
-        """The first checkpoint from which on all intervals lie above the offset baseline; None if
-        the last one does not."""
-        low = self.differences[1]
-        (below,) = np.nonzero(~(low > 0))
-        first = int(below[-1]) + 1 if len(below) else 0
-        if first < len(low):
-            return first
-        return None
-
-
-@dataclass(frozen=True)
-class Emergence:
-    """The training of one model: `steps` (S,), ascending.
-
-    `edges`: the course over all edges; `hard`: that over the edges beyond the best offset of their
-    relation, with the further offsets as baseline, None if there are too few; `chance`: the score
-    of a guess on these, in percent.
-    """
-
-    model: str
-    steps: list[int]
-    edges: Course
-    hard: Course | None
-    chance: float
-
-
-def emergence(checkpoints: Sequence[Evidence]) -> Emergence:
-    """The course of a training from the evidence on its checkpoints, which share their
-    functions."""
-    ordered = sorted(checkpoints, key=step_of)
-    splits = ordered[0].splits
-    all_edges = [checkpoint.hits[HELD_OUT] for checkpoint in ordered]
-    beyond = [checkpoint.beyond[AVOIDED[0]] for checkpoint in ordered]
-    # of all or of none
-    in_mean = [hard_edges for hard_edges in beyond if hard_edges and hard_edges.in_mean]
-    rivals = splits.rivals[AVOIDED[0]]
-    hard = None
-    chance = float("nan")
-    if rivals is not None and in_mean:
-        chosen = [hard_edges.chosen for hard_edges in in_mean]
-        hard = _course(chosen, rivals.of("offset", chosen[0]))
-        chance = float(rivals.guessed(in_mean[0])[0])
-    return Emergence(
-        model=ordered[0].probed.test.settings.model,
-        steps=[step_of(checkpoint) for checkpoint in ordered],
-        edges=_course(all_edges, splits.baselines.hits[HELD_OUT]["offset"]),
-        hard=hard,
-        chance=chance,
-    )
-
-
-def step_of(checkpoint: Evidence) -> int:
-    step = checkpoint.probed.test.run.step
-    assert step is not None
-    return step
-
-
-def _course(models: Sequence[ChosenHits], offsets: ChosenHits) -> Course:
-    names = [name for name in models[0].relations if name in offsets.relations]
-    steps = [model.only(names).at(ONE_GUESS) for model in models]
-    baseline = offsets.only(names).at(ONE_GUESS)
-    means = [step.hits.mean(step.system).at(0) for step in steps]
-    differences = family([compare_means(step, baseline).at(0) for step in steps])
-    return Course(
-        scores=np.array([mean[:3] for mean in means]).T,
-        offset=float(baseline.hits.mean(baseline.system).value[0]),
-        differences=np.array([difference[:4] for difference in differences]).T,
-    )

@@ -53,7 +53,6 @@ from probing.evidence.submission_attention import (
     table_of,
 )
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.result import ProbeResult, load
 from probing.instruments.masking.result import MaskResult
 from probing.instruments.registry import INSTRUMENTS
@@ -267,23 +266,20 @@ def masked_results(file: Path) -> EntryResults:
 class Splits:
     """Functions on which models are compared, and what needs no model there.
 
-    `edges`: of these functions, on `validation` and on `test`, the split that is scored; `avoided`:
-    numbers of offsets that hard edges may avoid.
+    `edges`: of these functions, on `validation` and on `test`, the split that is scored.
     """
 
     edges: dict[str, Edges]
     direction: str
-    avoided: tuple[int, ...] = AVOIDED
 
     @cached_property
     def baselines(self) -> BaselineResult:
         return baselines.evaluate(self.edges["validation"], self.edges["test"], self.direction)
 
     @cached_property
-    def rivals(self) -> dict[int, Rivals | None]:
-        """Number of avoided offsets -> what needs no model beyond these."""
-        edges = self.edges["validation"], self.edges["test"]
-        return {avoided: rivals(*edges, avoided, self.direction) for avoided in self.avoided}
+    def rivals(self) -> Rivals | None:
+        """What needs no model beyond the best offsets."""
+        return rivals(self.edges["validation"], self.edges["test"], self.direction)
 
     def only(self, probed: Probed) -> Probed:
         """Two probes, restricted to these functions.
@@ -356,24 +352,17 @@ class Evidence:
         return means
 
     @cached_property
-    def beyond(self) -> dict[int, Beyond | None]:
-        """Number of avoided offsets -> what the model's heads find of hard edges."""
-        test = self.probed.test.ledger
-        validation = self.probed.validation.ledger
-        return {
-            avoided: beyond(validation, test, avoided, self._unread)
-            for avoided in self.splits.rivals
-        }
+    def beyond(self) -> Beyond | None:
+        """What the model's heads find of hard edges."""
+        return beyond(self.probed.validation.ledger, self.probed.test.ledger, self._unread)
 
     @cached_property
-    def beyond_compared(self) -> dict[int, Comparison | None]:
+    def beyond_compared(self) -> Comparison | None:
         """The same against the best rival; None also for controls with other labels."""
-        same_edges = self.probed.test.settings.control not in RELABELLED
-        compared = {}
-        for avoided, rival in self.splits.rivals.items():
-            model = self.beyond[avoided]
-            compared[avoided] = rival.against(model) if same_edges and rival and model else None
-        return compared
+        rival = self.splits.rivals
+        if self.probed.test.settings.control in RELABELLED or rival is None or self.beyond is None:
+            return None
+        return rival.against(self.beyond)
 
     def submission(self) -> AttentionSubmission:
         """What is published of it, over all functions: heads find nothing in those that the model
@@ -400,7 +389,7 @@ class WholeSplits(Splits):
             "validation": baselines.read_edges(data, config, "validation", short),
             "test": baselines.read_edges(data, config, "test"),
         }
-        super().__init__(edges, direction, AVOIDED[:1])
+        super().__init__(edges, direction)
 
     def submission(self, probed: Probed) -> AttentionSubmission:
         """As of `Evidence.submission`."""
@@ -411,8 +400,8 @@ class WholeSplits(Splits):
             for split in ("test", "validation")
         )
         evidence = Evidence(Probed(test, validation, read.files), self, read, lambda: self)
-        model = evidence.beyond[AVOIDED[0]]
-        rival = self.rivals[AVOIDED[0]]
+        model = evidence.beyond
+        rival = self.rivals
         chosen = dict(evidence.hits)
         rivals = dict(self.baselines.hits)
         if model is not None and rival is not None and model.in_mean:
@@ -470,7 +459,7 @@ def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
     if labels != {"test": submission.settings.labels, "validation": submission.chosen_on.labels}:
         return False
     known: dict[str, Mapping[str, ChosenHits]] = dict(whole.baselines.hits)
-    if (rival := whole.rivals[AVOIDED[0]]) is not None:
+    if (rival := whole.rivals) is not None:
         known[BEYOND_OFFSET] = rival.hits
     theirs = submission.tables
     ours = {}

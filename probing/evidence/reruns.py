@@ -63,7 +63,7 @@ from probing.evidence.verify import (
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, Offsets, is_hard
+from probing.instruments.attention.offsets import Offsets, is_hard
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import RankBounds
 from probing.instruments.attention.result import load
@@ -160,7 +160,7 @@ def means(
     by_protocol = [Mean(PUBLISHED, published(test))]
     if validation is not None:
         by_protocol.append(Mean(HELD_OUT, held_out(validation, test, unread)))
-        hard = beyond(validation, test, AVOIDED[0], unread)
+        hard = beyond(validation, test, unread)
         if hard is not None and hard.in_mean:
             by_protocol.append(Mean(BEYOND_OFFSET, hard.chosen, hard.offsets))
     return [mean._replace(chosen=mean.chosen.at(TABLE_MEASURES)) for mean in by_protocol]

@@ -44,7 +44,6 @@ from probing.evidence.protocols import (
     side_by_side,
 )
 from probing.evidence.random_attention import by_relation, random_attention
-from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.information import hits as information
 from probing.instruments.information.result import BOTH, WORDS, InformationResult
 from probing.instruments.likelihood import hits as likelihood
@@ -94,7 +93,7 @@ COLUMNS = {
     "cluster": "what a cluster is: a function or a repository; of minimal pairs always a repository",
     "functions": "the number of functions with the group, of minimal pairs that of repositories",
     "items": "the number of things that are scored in these: edges, functions, pairs or nodes",
-    "chosen": "the head (layer-head), offsets, keywords or filler that were chosen; of chance, the offsets avoided",
+    "chosen": "the head (layer-head), offsets, keywords or filler that were chosen",
 }
 """The columns of the frame, and what they mean."""
 
@@ -247,19 +246,12 @@ def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
 
 # ----------------------------------------------------------------------------------------------------------- attention
 
-RANDOM_BEST, RANDOM_HEAD, CHANCE = "random attention", "random head", "chance"
-"""Systems without a model: the best of as many heads that attend at random, one of these on
-average, and a guess by distances of hard edges alone."""
+RANDOM_BEST, RANDOM_HEAD = "random attention", "random head"
+"""Systems without a model: the best of as many heads that attend at random, and one of these on
+average."""
 
-WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD, CHANCE)
+WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 """All systems without a model."""
-
-
-def beyond_protocol(avoided: int) -> str:
-    """The protocol of hard edges, beyond so many of the best offsets."""
-    if avoided == 1:
-        return BEYOND_OFFSET
-    return f"{BEYOND_OFFSET}, {avoided} offsets"
 
 
 def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
@@ -281,18 +273,14 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
             if difference is not None:
                 of_member[mean] = difference
     for member, of_member in zip(evidence, differences):
-        rows = list(_of_model(member, of_member))
-        for avoided in AVOIDED:
-            rows += _beyond(member, avoided, of_member)
-        yield rows
+        yield [*_of_model(member, of_member), *_beyond(member, of_member)]
 
 
 def _differences(member: Evidence) -> dict[str, Estimate]:
     """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's."""
     differences = dict(member.differences)
-    for avoided, comparison in member.beyond_compared.items():
-        if comparison is not None:
-            differences[beyond_protocol(avoided)] = comparison.mean
+    if member.beyond_compared is not None:
+        differences[BEYOND_OFFSET] = member.beyond_compared.mean
     return differences
 
 
@@ -310,39 +298,24 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
         yield from _difference(shown, differences.get(SAME_RELATIONS))
 
 
-def _beyond(member: Evidence, avoided: int, differences: Mapping[str, Estimate]) -> Iterator[Row]:
+def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
     """Rows of hard edges, of a model and of what needs none there, on the relations of its
     score."""
-    model = member.beyond[avoided]
-    rivals = member.splits.rivals[avoided]
+    model = member.beyond
+    rivals = member.splits.rivals
     if model is None or not model.in_mean or rivals is None:
         return
-    protocol = beyond_protocol(avoided)
-    about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=protocol)
-    in_mean = _chosen_scores(model.chosen, about)
-    shown = _chosen_scores(model.shown, about, partial(_head, model.shown))
-    yield from shown.rows(model.by_relation, MODEL, measures=TABLE_MEASURES)
-    yield from in_mean.rows(model.mean, MODEL)
-    compared = member.beyond_compared[avoided]
+    about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=BEYOND_OFFSET)
+    shown = _chosen_scores(model.chosen, about, partial(_head, model.chosen))
+    yield from shown.by_rule_and_k(MODEL)
+    compared = member.beyond_compared
     if compared is None:  # it was scored on other edges than the baselines
         return
     yield from _against(shown, compared)
-    yield from _difference(in_mean, differences.get(protocol))
+    yield from _difference(shown, differences.get(BEYOND_OFFSET))
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        some = _chosen_scores(rivals.of(kind, model.shown), without)
-        yield from some.only(measures=TABLE_MEASURES).scored_groups(kind)
-        yield from _chosen_scores(rivals.of(kind, model.chosen), without).scored_means(kind)
-
-    def offsets(relation: str, measure: Any) -> str:
-        return ", ".join(map(str, model.offsets[relation]))
-
-    n = len(model.chosen.hits.drawn.clusters)
-    guessed = np.array([rivals.chance[name] for name in model.shown.relations]).T
-    guesses = _chosen_scores(model.shown, without, offsets)
-    yield from guesses.rows(_without_interval(guessed, n), CHANCE, measures=TABLE_MEASURES)
-    mean = _without_interval(rivals.guessed(model), n)
-    yield from _chosen_scores(model.chosen, without).rows(mean, CHANCE)
+        yield from _chosen_scores(rivals.of(kind, model.chosen), without).by_rule_and_k(kind)
 
 
 def _without_interval(value: np.ndarray, n: int) -> Estimate:

@@ -28,7 +28,6 @@ from codesyntax_dataset.protocol import BEST_BASELINE
 from probing.evidence import baselines
 from probing.evidence.beyond import beyond
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
-from probing.instruments.attention.offsets import AVOIDED
 from probing.instruments.attention.probe import Probing
 from probing.instruments.likelihood.likelihood import Preferring, Surprising
 from probing.instruments.likelihood.result import BITS, CLOSING
@@ -119,7 +118,7 @@ def _of_attention(session: Session, language: str, functions: int) -> dict[str, 
         "held_out": _mean_uas(held_out(validation, test)),
         "best_rule": _best_rule(language, results[0].settings.direction, *read),
     }
-    hard = beyond(validation, test, AVOIDED[0])
+    hard = beyond(validation, test)
     if hard is None:
         return numbers
     return {**numbers, "beyond_offset": _mean_uas(hard.chosen)}

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BASELINES, PUBLISHED, TABLE_KS
-from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.scores import CHANCE
+from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PUBLISHED, TABLE_KS
 from probing.report import specs
 from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
-from probing.report.scored import HARD, ScoredRow, tests_in_words
+from probing.report.scored import ScoredRow, tests_in_words
 from probing.report.words import method
 
 
@@ -30,30 +28,19 @@ def section(all_findings: Sequence[Findings]) -> Section:
 def relations(findings: Findings, model: Subject) -> list[Table]:
     """Scores of a model on the hard edges of each relation; none if there are too few."""
     rows: list[ScoredRow] = []
-    for avoided, k in product(_avoided(findings), TABLE_KS):
-        mean = _hard(findings, model.name, avoided)._replace(k=k)
-        names = findings.relations(model.name, mean.protocol)
-        of_relations = [mean._replace(group=name) for name in names]
+    hard = ScoredRow(findings, model.name, protocol=BEYOND_OFFSET)
+    for k in TABLE_KS:
+        names = findings.relations(model.name, BEYOND_OFFSET)
+        of_relations = [hard._replace(k=k, group=name) for name in names]
         rows += sorted(of_relations, key=lambda row: -(row.score.value if row.score else 0))
     key = findings.file("beyond", model)
     return [specs.table("beyond-by-relation", rows, key, model=model.name)] if rows else []
 
 
-def _avoided(findings: Findings) -> list[int]:
-    """The numbers of offsets to avoid beyond which there is something to score."""
-    first = findings.subjects[0].name
-    return [avoided for avoided in findings.beyond if _hard(findings, first, avoided).score]
-
-
-def _hard(findings: Findings, name: str, avoided: int) -> ScoredRow:
-    return ScoredRow(findings, name, avoided=avoided).get(HARD)
-
-
 def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:
-    kinds = findings.kinds | {CHANCE: "control"}
-    numbers, names = _avoided(findings), list(kinds)
-    for avoided, rule, k, name in product(numbers, findings.rules, TABLE_KS, names):
-        hard = _hard(findings, name, avoided)._replace(rule=rule, k=k)
+    kinds = findings.kinds
+    for rule, k, name in product(findings.rules, TABLE_KS, kinds):
+        hard = ScoredRow(findings, name, rule, k, protocol=BEYOND_OFFSET)
         if hard.score:
             further = name + " (further)" * (name == BASELINES[0])
             yield {"name": further, "kind": kinds[name], "hard": hard, **_sizes(hard)}
@@ -65,7 +52,7 @@ def _sizes(hard: ScoredRow) -> dict[str, float]:
     findings = hard.findings
     subject = hard.name if hard.name in findings.subject else findings.subjects[0].name
     every = findings.relations(subject, PUBLISHED)
-    edges = findings.in_mean(subject, hard.protocol, LEAST_HARD_EDGES)
+    edges = findings.in_mean(subject, hard.protocol)
     shares = [number / every[name].items for name, number in edges.items()]
     return {
         "relations": len(edges),

@@ -3,7 +3,7 @@ need beside these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
@@ -16,6 +16,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.protocol import (
     BEST_BASELINE,
+    BEYOND_OFFSET,
     HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
@@ -23,8 +24,6 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import Beyond
-from probing.evidence.compared import Emergence, emergence
 from probing.evidence.protocols import (
     compare_means,
 )
@@ -102,6 +101,16 @@ class Subject:
         return "model" if self.is_model else "control"
 
 
+@dataclass
+class Training:
+    """The checkpoints of a model. `steps`: ascending; `means`: protocol -> of each step the mean with
+    one guess, and its difference to the best baseline, p corrected over the steps."""
+
+    model: str
+    steps: list[int]
+    means: dict[str, list[tuple[Score, Score]]]
+
+
 Key = tuple[str, str, str, int, str, str]
 """Of a score: who has it, protocol, rule, k, group, and whom it is against."""
 
@@ -113,8 +122,7 @@ class Findings:
     `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems
     that need no model. `rules`: those that differ, only the first if every dependent is one token.
     `pairs`: (index of one model, of the other) -> the difference of their held-out means.
-    `beyond`: number of avoided offsets -> what the first model finds of hard edges. `trainings`:
-    models of which several checkpoints were probed; their last ones are the subjects.
+    `trainings`: models of which several checkpoints were probed; their last ones are the subjects.
     """
 
     title: str
@@ -123,8 +131,7 @@ class Findings:
     scores: dict[Key, Score]
     rules: tuple[str, ...] = RULES
     pairs: dict[tuple[int, int], Estimate] = field(default_factory=dict)
-    beyond: dict[int, Beyond | None] = field(default_factory=dict)
-    trainings: list[Emergence] = field(default_factory=list)
+    trainings: list[Training] = field(default_factory=list)
 
     # -------------------------------------------------------------------------------------------------------- scores
 
@@ -153,12 +160,12 @@ class Findings:
         """Relation -> the score with one guess of a subject or system."""
         return self._groups.get((name, protocol), {})
 
-    def in_mean(self, name: str, protocol: str, least: int = 0) -> dict[str, int]:
-        """The relations of a mean, with their edges: those of at least so many."""
+    def in_mean(self, name: str, protocol: str) -> dict[str, int]:
+        """The relations of a mean, with their edges."""
         return {
             relation: score.items
             for relation, score in self.relations(name, protocol).items()
-            if relation not in NOT_IN_MEAN and score.items >= least
+            if relation not in NOT_IN_MEAN
         }
 
     # ------------------------------------------------------------------------------------------------------ settings
@@ -266,21 +273,38 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         pairs=_pair_differences(
             {number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}
         ),
-        beyond=ordered[0].beyond,
         trainings=[
-            emergence(training)
+            _training(training)
             for training in trainings
             if training[0].probed.test.settings.control is None
+            and training[0].hits[HELD_OUT].hits.counted
         ],
     )
 
 
+def _training(checkpoints: Sequence[gather.Evidence]) -> Training:
+    runs = [checkpoint.probed.test for checkpoint in checkpoints]
+    names = list(map(str, range(len(checkpoints))))
+    known = _scores(zip(names, scores.of_models(checkpoints)))
+    means = {}
+    for protocol in (HELD_OUT, BEYOND_OFFSET):
+        keys = [(name, protocol, RULE, int(K), MEAN) for name in names]
+        if (*keys[0], BEST_BASELINE) in known:  # of all or of none
+            means[protocol] = [(known[*key, ""], known[*key, BEST_BASELINE]) for key in keys]
+    steps = [run.run.step for run in runs if run.run.step is not None]
+    return Training(runs[0].settings.model, steps, means)
+
+
 def _frame_rows(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
     """The rows of the frame; a system's own rows may come with each model."""
+    without_model = "", scores.of_baselines(evidence)
+    return _scores(chain(zip(names, scores.of_models(evidence)), [without_model]))
+
+
+def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Score]:
+    """Rows of the frame, by the names of models."""
     known: dict[Key, Score] = {}
-    for name, rows in zip(
-        [*names, ""], chain(scores.of_models(evidence), [scores.of_baselines(evidence)])
-    ):
+    for name, rows in named:
         for row in rows:
             who = name if row["system"] == scores.MODEL else row["system"]
             key = who, row["protocol"], row["rule"], row["k"], row["group"], row["against"]

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import HELD_OUT
+from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.report import figures, means, specs
 from probing.report.document import Figure, Section, Table, verdict
-from probing.report.figures import COLOURS, FAINT, INK, Points
+from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, Score, Subject, read_findings
 from probing.report.information import same_run
-from probing.report.scored import HARD, ScoredRow
+from probing.report.scored import ScoredRow
 from probing.report.words import DIRECTIONS, number_of
 from probing.stats.intervals import family
 
@@ -93,7 +93,7 @@ def models(all_findings: Sequence[Findings], bits: Mapping[Any, Any]) -> Table:
     rows = []
     for model in _models_shown(all_findings):
         of_run = bits.get(same_run(model.settings))
-        rows.append({"model": model, "hard": model.get(HARD), "bits": of_run})
+        rows.append({"model": model, "hard": model.get(BEYOND_OFFSET), "bits": of_run})
     several = len({findings.settings.direction for findings in all_findings}) > 1
     return specs.table(
         "models",
@@ -176,18 +176,16 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
     all_edges = _models_shown(all_findings, most)
-    hard = [row.get(HARD) for row in all_edges]
+    hard = [row.get(BEYOND_OFFSET) for row in all_edges]
 
     def series(rows: Sequence[ScoredRow]) -> list[Points]:
         scores = [row.best_baseline for row in rows]
         heads = Points("heads of the model", [row.score for row in rows], COLOURS[0])
         return [heads, Points("best baseline", _values(scores), INK, needs_no_model=True)]
 
-    chances = _values([row.chance for row in hard])
-    guessed = Points("chance", chances, FAINT, needs_no_model=True)
     panels = {
         "of all edges, %": series(all_edges),
-        "beyond the best offset, %": [*series(hard), guessed],
+        "beyond the best offset, %": series(hard),
     }
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(row, len(all_findings) > 1, several_models) for row in all_edges]

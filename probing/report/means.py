@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import PUBLISHED, TABLE_KS
-from probing.evidence.compared import Course, Emergence
+from codesyntax_dataset.protocol import (
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    HELD_OUT,
+    PUBLISHED,
+    TABLE_KS,
+)
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.report import figures, specs
 from probing.report.document import Figure, Section, Table
-from probing.report.figures import COLOURS, FAINT, Line
-from probing.report.findings import Findings
+from probing.report.figures import COLOURS, Line
+from probing.report.findings import Findings, Training
 from probing.report.kinds import PERCENT
 from probing.report.scored import ScoredRow, tests_in_words
 from probing.report.words import K, method, numbered
@@ -44,10 +50,10 @@ def emergence(all_findings: Sequence[Findings]) -> list[Section]:
     return [Section("emergence", "Emergence", method("emergence"), sections)] if sections else []
 
 
-def course(findings: Findings, number: int, training: Emergence) -> list[Table | Figure]:
+def course(findings: Findings, number: int, training: Training) -> list[Table | Figure]:
     """The mean at each step of a training, as a curve and as a table."""
     key = numbered(f"{findings.name}-emergence", number)
-    return [_over_steps(key, findings.title, training), _steps(key, training)]
+    return [_over_steps(key, findings, training), _steps(key, training)]
 
 
 MOST_STEPS = 8
@@ -56,70 +62,75 @@ MOST_STEPS = 8
 
 def course_sentence(all_findings: Sequence[Findings]) -> str:
     """The scores over the steps of one training, and from which step on it passes the best
-    offset."""
-    clauses = [f"syntax {_clause(findings.trainings[0])}." for findings in all_findings]
+    baseline."""
+    clauses = [f"syntax {_clause(findings, findings.trainings[0])}." for findings in all_findings]
     if len(clauses) > 1:
         clauses = [f"in {findings.title}, {text}" for findings, text in zip(all_findings, clauses)]
     text = " ".join(clauses)
     return text[0].upper() + text[1:]
 
 
-def _clause(training: Emergence) -> str:
-    scores, lows, highs = training.edges.scores
+def _clause(findings: Findings, training: Training) -> str:
+    means, differences = zip(*training.means[HELD_OUT])
+    first, last = means[0], means[-1]
     change = "does not change significantly"
-    if lows[-1] > highs[0]:
+    if last.low > first.high:
         change = "rises"
-    elif highs[-1] < lows[0]:
+    elif last.high < first.low:
         change = "falls"
-    places = np.unique(np.linspace(0, len(training.steps) - 1, MOST_STEPS).round().astype(int))
-    passed, passing = training.edges.passes(), "none passes"
+    places = np.unique(np.linspace(0, len(means) - 1, MOST_STEPS).round().astype(int))
+    passed, passing = passes([difference.low for difference in differences]), "none passes"
     if passed is not None:
         passing = f"from step {training.steps[passed]:,} on, they pass"
     return specs.text(
         "course",
         change=change,
-        scores=", ".join(PERCENT.show(scores[number]) for number in places),
+        scores=", ".join(PERCENT.show(means[number].value) for number in places),
         steps=", ".join(f"{training.steps[number]:,}" for number in places),
         passing=passing,
-        offset=PERCENT.show(training.edges.offset),
+        baseline=PERCENT.show(_to_pass(findings, HELD_OUT)),
     )
 
 
-def _courses(training: Emergence) -> dict[str, Course]:
-    courses = {"all": training.edges, "hard": training.hard}
-    return {edges: course for edges, course in courses.items() if course}
+def passes(lows: Sequence[float]) -> int | None:
+    """The first checkpoint from which on all intervals of the difference to the best baseline lie
+    above 0; None if the last one does not."""
+    below = [number for number, low in enumerate(lows) if not low > 0]
+    first = below[-1] + 1 if below else 0
+    return first if first < len(lows) else None
 
 
-def _steps(key: str, training: Emergence) -> Table:
-    courses, cells = _courses(training), [training.steps]
-    for course in courses.values():
-        cells += [course.scores.T.tolist(), course.differences.T.tolist()]
+_EDGES = {HELD_OUT: "all", BEYOND_OFFSET: "hard"}
+
+
+def _to_pass(findings: Findings, protocol: str) -> float:
+    """The score of the best baseline, which is the same at all steps."""
+    score = findings.score(BEST_BASELINE, protocol)
+    return score.value if score else float("nan")
+
+
+def _steps(key: str, training: Training) -> Table:
+    cells: list[Sequence[Any]] = [training.steps]
+    for means in training.means.values():
+        cells += zip(*means)
     rows = map(list, zip(*cells))
-    return specs.table("steps", rows, key, courses=courses, number=len(training.steps))
+    edges = [_EDGES[protocol] for protocol in training.means]
+    return specs.table("steps", rows, key, courses=edges, number=len(training.steps))
 
 
-def _over_steps(key: str, title: str, training: Emergence) -> Figure:
+def _over_steps(key: str, findings: Findings, training: Training) -> Figure:
     panel = []
-    for (edges, course), colour in zip(_courses(training).items(), COLOURS):
-        panel += _passing(edges, course.scores, course.offset, colour)
-    if training.hard is not None:
-        panel.append(Line("chance, hard edges", _level(training.chance, panel), FAINT, ":"))
+    for (protocol, means), colour in zip(training.means.items(), COLOURS):
+        scores = np.array([mean[:3] for mean, _ in means]).T
+        level = np.full((1, len(means)), _to_pass(findings, protocol))
+        edges = _EDGES[protocol]
+        panel.append(Line(f"heads, {edges} edges", scores, colour))
+        panel.append(Line(f"best baseline, {edges} edges", level, colour, "--"))
     panels = {f"mean top-{K} UAS over relations": panel}  # the caption has the config
     return specs.figure(
         "steps",
         key,
         lambda: figures.over_steps(training.steps, panels),
-        title=title,
+        title=findings.title,
         model=training.model,
     )
-
-
-def _passing(edges: str, scores: np.ndarray, offset: float, colour: str) -> list[Line]:
-    """The scores of heads, and the line of the offset to pass."""
-    heads = Line(f"heads, {edges} edges", scores, colour)
-    return [heads, Line(f"offset, {edges} edges", _level(offset, [heads]), colour, "--")]
-
-
-def _level(score: float, beside: Sequence[Line]) -> np.ndarray:
-    """A score that is the same at all steps of a line."""
-    return np.full_like(beside[0].scores[:1], score)

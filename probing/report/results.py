@@ -72,7 +72,7 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
     """The percentage of the edges of each relation that its best offset finds."""
     hard, count = (
         np.bincount(edges.relation, weights, len(edges.relations))
-        for weights in (is_hard(edges, best_offsets(edges, 1)), None)
+        for weights in (is_hard(edges, best_offsets(edges)), None)
     )
     return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
 

@@ -9,23 +9,17 @@ from typing import Any, NamedTuple
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
-from probing.evidence.beyond import LEAST_HARD_EDGES
-from probing.evidence.scores import CHANCE, MEAN, beyond_protocol
+from probing.evidence.scores import MEAN
 from probing.report.document import separated
 from probing.report.figures import Dots, stacked
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
 from probing.runs.settings import Settings
 
-HARD = "hard"
-"""The edges beyond the best offsets of their relation."""
-
 
 class ScoredRow(NamedTuple):
     """A row of a table: who is scored on a config, by a rule and k, on a relation or as the mean
     over relations; by a protocol.
-
-    `avoided`: how many of the best offsets hard edges avoid.
     """
 
     findings: Findings
@@ -33,14 +27,13 @@ class ScoredRow(NamedTuple):
     rule: str = RULE
     k: str = K
     group: str = MEAN
-    avoided: int = 1
     protocol: str = HELD_OUT
 
     def get(self, key: str) -> Any:
-        """The same by another protocol, or on hard edges; or the score of one of KINDS."""
+        """The same by another protocol; or the score of one of KINDS."""
         if key in KINDS:
             return self._score(key)
-        return self._replace(protocol=beyond_protocol(self.avoided) if key == HARD else key)
+        return self._replace(protocol=key)
 
     def _score(self, name: str) -> Score | None:
         return self.findings.score(name, self.protocol, self.rule, self.k, self.group)
@@ -52,11 +45,6 @@ class ScoredRow(NamedTuple):
     @property
     def best_baseline(self) -> Score | None:
         return self._score(BEST_BASELINE)
-
-    @property
-    def chance(self) -> Score | None:
-        """A guess by distance; of hard edges alone."""
-        return self._score(CHANCE)
 
     @property
     def difference(self) -> Score | None:
@@ -92,13 +80,6 @@ class ScoredRow(NamedTuple):
     def marked(self) -> list[str]:
         """The cell of the relation."""
         return with_marks(self.group, self.score is not None and self.score.few_functions)
-
-    @property
-    def marked_hard(self) -> list[str]:
-        """The same in tables of hard edges."""
-        few = self.score is not None and self.score.items < LEAST_HARD_EDGES
-        name, marks = with_marks(self.group)
-        return [name, marks or "few edges" * few]
 
     @property
     def settings(self) -> Settings:

@@ -65,7 +65,7 @@ def attack(probed: Probed, data: str) -> str:
     """The three scores of a model."""
     settings, rows, hard = probed.test.settings, [], []
     ledgers = probed.validation.ledger, probed.test.ledger
-    offsets = best_offsets(ledgers[0], 1)
+    offsets = best_offsets(ledgers[0])
     for split, ledger in zip(("validation", "test"), ledgers):
         dataset, _ = load_functions(data, settings.config, split)
         places = np.unique(ledger.function).tolist()
@@ -74,8 +74,8 @@ def attack(probed: Probed, data: str) -> str:
     classes = WordClasses(rows[0].values())
     learned, tested = (hits(*split, classes, settings.direction) for split in zip(hard, rows))
     (evidence,) = gather([probed], data)
-    model = evidence.beyond[1]
-    built_in = evidence.splits.rivals[1].of(BEST_BASELINE, model.chosen)
+    model = evidence.beyond
+    built_in = evidence.splits.rivals.of(BEST_BASELINE, model.chosen)
     scored = []
     for name in model.in_mean:
         counted = Counter(rule for _, every in learned[name] for rule in every)

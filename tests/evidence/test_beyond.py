@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 from support.references.plain_beyond import plain_beyond
 
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import pick, read_edges
-from probing.evidence.beyond import beyond, guesses, rivals
-from probing.evidence.protocols import MEASURES
-from probing.evidence.random_attention import random_attention
-from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable
+from probing.evidence.beyond import beyond, rivals
+from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.offsets import best_offsets, is_hard
 
 
 @pytest.fixture(scope="module")
@@ -40,122 +37,64 @@ def of_splits(edges, rank_of):
 
 @pytest.mark.slow
 def test_offsets_find_nothing_and_knowledge_everything(edges):
-    """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
-    avoided = AVOIDED[0]
-    offsets = best_offsets(edges["validation"], avoided)
+    """A head that copies the best offset of each relation, and one that knows the edges."""
+    offsets = best_offsets(edges["validation"])
     ledgers = of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0))
-    copies = beyond(*ledgers, avoided)
+    copies = beyond(*ledgers)
     assert copies.mean.value[:20].tolist() == [0] * 20
-    knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))), avoided)
+    knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))))
     assert np.array(knows.mean[:3])[:, :20].tolist() == [[100] * 20] * 3
     assert copies.in_mean == knows.in_mean
-    drawn = [
-        beyond(
-            *(
-                random_attention(edges[split], HEAD_TO_DEPENDENT, 1, 2 * seed + n)
-                for n, split in enumerate(edges)
-            ),
-            avoided,
-        )
-        for seed in range(8)
-    ]
-    others = rivals(edges["validation"], edges["test"], avoided)
+    others = rivals(edges["validation"], edges["test"])
     # without those of few edges
     assert others.of("offset", copies.chosen).relations == copies.chosen.relations
     assert set(others.hits["offset"].relations) > {*copies.chosen.relations}
-    shares = np.array([one.chosen.hits.scores(one.chosen.system) for one in drawn])  # (draws, M, R)
-    assert (
-        shares.mean(axis=(0, -1))[:20] < others.guessed(copies)[:20]
-    ).all()  # among all tokens it is harder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("direction", [HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD])
-def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edges, direction):
-    """By simulation, relation by relation; nothing else of the function is looked at."""
-    offsets = best_offsets(edges["validation"], 1)
-    hard = [only_hard(some, offsets) for some in edges.values()]
-    found = guesses(*hard, direction)
-    rng = np.random.default_rng(0)
-    for name in ("Call:func->args", "If:if->body"):
-        chosen_on, scored = (list(rows(table, name)) for table in hard)
-        for rule, k in itertools.product(RULES, (1, 3)):
-            drawn = [(last if rule == "last" else first) - head for head, first, last in chosen_on]
-            hits = []
-            for place in rng.integers(len(scored), size=2000):
-                head, first, last = scored[place]
-                sought = {"first": [first], "last": [last], "any": range(first, last + 1)}[rule]
-                distances = {one - head for one in sought}
-                rows_of = 1 if direction == HEAD_TO_DEPENDENT else len(distances)
-                guessed = rng.choice(drawn, (rows_of, k))
-                if direction == HEAD_TO_DEPENDENT:
-                    hits.append(bool(distances & set(guessed[0].tolist())))
-                else:
-                    hits.append(any(one in row for one, row in zip(distances, guessed)))
-            error = 4 * np.sqrt(0.25 / len(hits))
-            assert np.mean(hits) == pytest.approx(
-                found[name][MEASURES.index((rule, k))] / 100, abs=error
-            )
-
-
-def only_hard(some, offsets):
-    kept = is_hard(some, offsets)
-    return EdgeTable(some.relations, *(getattr(some, name)[kept] for name in EDGE_COLUMNS))
-
-
-def rows(table, name):
-    kept = table.relation == table.relations.index(name)
-    return zip(table.head[kept].tolist(), table.first[kept].tolist(), table.last[kept].tolist())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("avoided", AVOIDED)
-def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
-    """Score, share, edges and relations left out, from the rows of both ledgers, edge by edge."""
+def test_a_plain_computation_from_the_ledgers_agrees(evidence):
+    """Score, edges and relations left out, from the rows of both ledgers, edge by edge."""
     ledgers = evidence.probed.validation.ledger, evidence.probed.test.ledger
-    found, plain = beyond(*ledgers, avoided), plain_beyond(*ledgers, avoided, (1, 20))
+    found, plain = beyond(*ledgers), plain_beyond(*ledgers, (1, 20))
     assert {name: found.offsets[name] for name in plain.offsets} == plain.offsets
     assert sorted(found.chosen.unchosen) == plain.unchosen
-    assert not set(found.shown.relations) & set(plain.few)
     relations = found.chosen.relations
+    assert relations == sorted({name for name, _ in plain.scores if plain.hard[name] >= 30})
+    by_relation = found.chosen.hits.scores("model")
     for (name, k), score in plain.scores.items():
-        column = found.shown.relations.index(name)
-        assert found.by_relation.value[k - 1, column] == pytest.approx(score, abs=1e-9)
+        if name in relations:
+            column = relations.index(name)
+            assert by_relation[k - 1, column] == pytest.approx(score, abs=1e-9)
     counted = [name for name in relations if name not in NOT_IN_MEAN]
-    assert all((plain.hard[name] >= 30) == (name in relations) for name in found.shown.relations)
     assert found.in_mean == counted and len(counted) > 2
     for k in (1, 20):
         mean = np.mean([plain.scores[name, k] for name in counted])
         assert found.mean.value[k - 1] == pytest.approx(mean, abs=1e-9)
-    hard = {name: group.total for name, group in found.shown.hits.groups.items()}
-    assert hard == {name: plain.hard[name] for name in found.shown.relations}
-
-
-def test_hard_edges_avoid_the_best_offset_or_the_three_best():
-    assert AVOIDED == (1, 3)
+    hard = {name: group.total for name, group in found.chosen.hits.groups.items()}
+    assert hard == {name: plain.hard[name] for name in relations}
 
 
 def test_best_offsets_are_those_of_the_offset_baseline(edges):
     """As long as it gains anything: greedy choice and frequency are the same where an edge has one distance."""
     baseline = pick(edges["validation"])
-    for name, offsets in best_offsets(edges["validation"], 3).items():
-        assert offsets == baseline.names("offset", "first", name)[:3]
+    for name, offset in best_offsets(edges["validation"]).items():
+        assert [offset] == baseline.names("offset", "first", name)[:1]
 
 
 def test_of_equal_offsets_the_nearer_and_of_these_the_one_forward():
-    head = np.array([5, 5, 5, 5, 5], np.int32)
-    table = EdgeTable(
-        ["r"], *(np.zeros(5, np.int32),) * 2, head, head + [-2, 2, 9, 1, 1], head, head
-    )
-    assert best_offsets(table, 4) == {"r": [1, 2, -2, 9]}
+    for distances, best in (([-2, 2, 9, 1, 1], 1), ([9, -2, 2], 2), ([9, 9, 2, -3, -3], -3)):
+        head = np.full(len(distances), 5, np.int32)
+        zeros = head * 0
+        table = EdgeTable(["r"], zeros, zeros, head, head + distances, head, head)
+        assert best_offsets(table) == {"r": best}
 
 
 def test_rivals_use_their_guesses(edges):
-    """By the rule first no list has an avoided offset; the further ones are the most frequent of the hard edges."""
-    offsets = best_offsets(edges["validation"], 1)
-    found = rivals(edges["validation"], edges["test"], 1)
+    """By the rule first no list has the avoided offset; the further ones are the most frequent of the hard edges."""
+    offsets = best_offsets(edges["validation"])
+    found = rivals(edges["validation"], edges["test"])
     validation, test = edges["validation"], edges["test"]
-    for name, (avoided,) in offsets.items():
+    for name, avoided in offsets.items():
         number = validation.relations.index(name)
         distance = (validation.first - validation.head)[validation.relation == number]
         left = Counter(distance[distance != avoided].tolist())
@@ -173,7 +112,7 @@ def test_without_hard_edges_there_is_no_score(edges):
     head = np.arange(4, dtype=np.int32)
     table = EdgeTable(["r"], head, head * 0, head, head + 1, head + 1, head + 9)
     ledgers = [planted(table, head), planted(table, head)]
-    assert beyond(*ledgers, 1) is None
+    assert beyond(*ledgers) is None
 
 
 def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
@@ -193,16 +132,15 @@ def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
     head = np.zeros(len(relation), np.int32)
     table = EdgeTable(["r", "s", "t", "u"], function, relation, head, distance, distance, head + 9)
     rank = np.where(relation == 1, 200, 0)
-    found = beyond(planted(table, rank), planted(table, rank), 1)
-    assert found.in_mean == ["r"]
-    assert found.shown.relations == ["r", "s", "u"] and found.mean.value[0] == 100
+    found = beyond(planted(table, rank), planted(table, rank))
+    assert found.in_mean == found.chosen.relations == ["r"] and found.mean.value[0] == 100
 
 
 def test_without_hard_edges_in_one_split_there_are_no_rivals(edges):
-    offsets, easy = best_offsets(edges["validation"], 1), {}
+    offsets, easy = best_offsets(edges["validation"]), {}
     for split, some in edges.items():
         kept = ~is_hard(some, offsets)
         columns = {name: column[kept] for name, column in some.columns.items()}
         easy[split] = dataclasses.replace(some, **columns, begin=some.begin[kept])
-    assert rivals(edges["validation"], easy["test"], 1) is None
-    assert rivals(easy["validation"], edges["test"], 1) is None
+    assert rivals(edges["validation"], easy["test"]) is None
+    assert rivals(easy["validation"], edges["test"]) is None

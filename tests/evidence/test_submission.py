@@ -83,8 +83,8 @@ def test_numbers_are_those_of_the_report(evidence):
     """Every score, bound, difference and p, though the submission has nothing but hits."""
     other = other_model(evidence, "user/base", 0.5)
     made = other.submission()
-    hits = {**side_by_side(other.hits), BEYOND_OFFSET: other.beyond[1].chosen}
-    tested = {**other.differences, BEYOND_OFFSET: other.beyond_compared[1].mean}
+    hits = {**side_by_side(other.hits), BEYOND_OFFSET: other.beyond.chosen}
+    tested = {**other.differences, BEYOND_OFFSET: other.beyond_compared.mean}
     gained = made.scores("model", "combined")
     for cell, score in made.scores("model").items():
         mean, rule, k = cell

@@ -83,7 +83,7 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
     assert numbers["syntax/held_out"] == pytest.approx(np.mean(scores))
     rule = probing.baseline(dataset_folder).hits["held-out"]["combined"]
     assert numbers["syntax/best_rule"] == pytest.approx(rule.hits.mean("combined").value[0])
-    plain = plain_beyond(validation, test, 1, (1,))
+    plain = plain_beyond(validation, test, (1,))
     beyond = [
         score
         for (name, _), score in plain.scores.items()

@@ -51,11 +51,11 @@ def test_beyond_offsets_the_worst_head_that_could_be_best_counts(unread, head):
     result = SimpleNamespace(ledger=validation)
     evidence = Evidence(
         SimpleNamespace(test=SimpleNamespace(ledger=ledger_of(SCORED)), validation=result),
-        SimpleNamespace(rivals=[1]),
+        splits=None,
         read=SimpleNamespace(validation=SimpleNamespace(ledger=validation.take(read))),
         whole=None,
     )
-    assert evidence.beyond[1].shown.choice[ARGS][0, 0].tolist() == [0, head]
+    assert evidence.beyond.chosen.choice[ARGS][0, 0].tolist() == [0, head]
 
 
 def test_means_of_a_rerun_have_the_same_heads():

@@ -5,19 +5,19 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import LedgerError
-from probing.evidence.compared import Course, emergence
 from probing.evidence.gather import Probed
 from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult
 from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.means import course_sentence as sentence
+from probing.report.means import passes
+from probing.stats.intervals import family
 
 STEPS = (0, 16, 4000)
 
@@ -28,7 +28,7 @@ def checkpoints(evidence):
 
     def planted(step, split):
         result = getattr(evidence.probed, split)
-        offsets = best_offsets(evidence.probed.validation.ledger, 1)
+        offsets = best_offsets(evidence.probed.validation.ledger)
         found = {0: False, 16: ~is_hard(result.ledger, offsets), 4000: True}[step]
         ranks = np.broadcast_to(
             np.where(np.broadcast_to(found, len(result.ledger)), 0, 255)[None, :, None, None],
@@ -58,58 +58,63 @@ def results(checkpoints, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def findings(results, few_functions):
+    (findings,) = read_findings([results], few_functions)
+    return findings
+
+
 @pytest.mark.slow
-def test_a_planted_training(checkpoints):
-    """In whatever order its checkpoints come. Heads that copy the best offset score as the offset baseline does."""
-    found = emergence([checkpoints[step] for step in (16, 4000, 0)])
-    assert found.steps == [*STEPS]
-    edges, hard = found.edges, found.hard
-    assert edges.scores[0].tolist() == pytest.approx([0, edges.offset, 100])
-    assert 0 < edges.offset < 100
-    assert edges.differences[:3, 1].tolist() == [0, 0, 0]
-    assert hard.scores[0].tolist() == [0, 0, 100]
-    assert hard.scores[:, 2].tolist() == [100, 100, 100]
-    assert (edges.passes(), hard.passes()) == (2, 2)
+def test_a_planted_training(findings, checkpoints):
+    """By the held-out means and the differences to the best baseline, with p corrected over the steps."""
+    (training,) = findings.trainings
+    assert training.steps == [*STEPS]
+    for protocol, hits in (
+        ("held-out", lambda one: one.hits["held-out"]),
+        ("beyond-offset", lambda one: one.beyond.chosen),
+    ):
+        means, differences = zip(*training.means[protocol])
+        best = findings.score("combined", protocol).value
+        assert 0 < best < 100
+        for step, mean, difference in zip(STEPS, means, differences):
+            expected = hits(checkpoints[step]).hits.mean("model").at(0)
+            assert mean[:3] == pytest.approx(expected[:3])
+            assert difference.value == pytest.approx(mean.value - best)
+        assert (means[0].value, *means[2][:3]) == (0, 100, 100, 100)
+        assert passes([difference.low for difference in differences]) == 2
+    assert [mean.value for mean, _ in training.means["beyond-offset"]] == [0, 0, 100]
+    single = [one.differences["held-out"].at(0) for one in (checkpoints[step] for step in STEPS)]
+    corrected = [difference.p for _, difference in training.means["held-out"]]
+    assert corrected == pytest.approx([one.p for one in family(single)])
+    assert corrected != [one.p for one in single]
 
 
 def test_what_is_passed_stays_passed():
-    def course(*lows):
-        lows = np.array(lows, float)
-        return Course(np.stack([lows + 1, lows, lows + 2]), 0.0, np.stack([lows, lows, lows, lows]))
-
-    assert course(-1, 2, 3).passes() == 1
-    assert course(-1, 2, -1, 3, 4).passes() == 3
-    assert course(1, 2).passes() == 0
-    assert course(1, 2, 0).passes() is None
+    assert passes([-1, 2, 3]) == 1
+    assert passes([-1, 2, -1, 3, 4]) == 3
+    assert passes([1, 2]) == 0
+    assert passes([1, 2, 0]) is None
 
 
 @pytest.mark.slow
-def test_the_sentence(checkpoints):
-    found = emergence(list(checkpoints.values()))
-    findings = SimpleNamespace(title="python", trainings=[found])
-    offset = f"{found.edges.offset:.1f}"
+def test_the_sentence(findings):
+    (training,) = findings.trainings
+    copies = training.means["held-out"][1][0].value
+    best = findings.score("combined", "held-out").value
     assert sentence([findings]) == (
-        f"Syntax rises through training: 0.0, {offset}, 100.0 % at steps 0, 16, 4,000; from step 4,000 on, they pass the "
-        f"best offset, {offset} %."
+        f"Syntax rises through training: 0.0, {copies:.1f}, 100.0 % at steps 0, 16, 4,000; from step 4,000 on, they pass "
+        f"the best baseline, {best:.1f} %."
     )
-    never = replace(
-        found,
-        steps=[0, 16],
-        edges=replace(
-            found.edges,
-            scores=found.edges.scores[:, :2],
-            differences=found.edges.differences[:, :2],
-        ),
-    )
-    assert sentence([SimpleNamespace(title="python", trainings=[never])]).endswith(
-        f"at steps 0, 16; none passes the best offset, {offset} %."
+    means = {"held-out": training.means["held-out"][:2]}
+    never = replace(findings, trainings=[replace(training, steps=[0, 16], means=means)])
+    assert sentence([never]).endswith(
+        f"at steps 0, 16; none passes the best baseline, {best:.1f} %."
     )
 
 
 @pytest.mark.slow
-def test_a_report_shows_every_checkpoint_once(results, few_functions):
+def test_a_report_shows_every_checkpoint_once(findings):
     """In a section of its own; everywhere else the last one stands for the model."""
-    (findings,) = read_findings([results], few_functions)
     assert [subject.name for subject in findings.subjects] == ["tiny at step 4,000"]
     assert json.loads(findings.subjects[0].file.read_text())["run"]["step"] == 4000
     (section,) = means.emergence([findings])

@@ -1,8 +1,7 @@
-"""The best offsets of each relation, and the *hard* edges, at which none of them leads.
+"""The best offset of each relation, and the *hard* edges, at which it does not lead.
 
-An edge is hard if its dependent does not begin at one of the n best offsets of its relation: the n
-distances from head to dependent that are most frequent on the split `validation`, of equals the
-nearer.
+An edge is hard if its dependent does not begin at the best offset of its relation: the distance
+from head to dependent that is most frequent on the split `validation`, of equals the nearer.
 """
 
 from __future__ import annotations
@@ -13,29 +12,27 @@ import numpy as np
 
 from probing.instruments.attention.edges import EdgeTable
 
-AVOIDED = (1, 3)
-"""The numbers of offsets, n, that hard edges are defined by."""
-
-Offsets = Mapping[str, list[int]]
-"""Relation -> distances from head to first token of the dependent, the most frequent first."""
+Offsets = Mapping[str, int]
+"""Relation -> the most frequent distance from head to first token of the dependent."""
 
 
-def best_offsets(validation: EdgeTable, most: int) -> Offsets:
-    """The `most` distances of each relation that are most frequent; of equals the nearer, then the
-    one forward."""
+def best_offsets(validation: EdgeTable) -> Offsets:
+    """The distance of each relation that is most frequent; of equals the nearer, then the one
+    forward."""
     distance = validation.first - validation.head
-    best: dict[str, list[int]] = {}
+    best: dict[str, int] = {}
     for number, name in enumerate(validation.relations):
         values, counts = np.unique(distance[validation.relation == number], return_counts=True)
-        order = np.lexsort((-values, np.abs(values), -counts))
-        best[name] = values[order[:most]].tolist()
+        if len(values):
+            best[name] = int(values[np.lexsort((-values, np.abs(values), -counts))[0]])
     return best
 
 
 def is_hard(edges: EdgeTable, offsets: Offsets) -> np.ndarray:
-    """Which edges do not begin at one of these offsets of their relation: bool (E,)."""
+    """Which edges do not begin at the offset of their relation, if it has one: bool (E,)."""
     distance = edges.first - edges.head
     hard = np.ones(len(edges), bool)
     for number, name in enumerate(edges.relations):
-        hard &= (edges.relation != number) | ~np.isin(distance, offsets.get(name, []))
+        if name in offsets:
+            hard &= (edges.relation != number) | (distance != offsets[name])
     return hard

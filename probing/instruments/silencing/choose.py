@@ -9,7 +9,7 @@ import numpy as np
 
 from codesyntax_metric.topk_uas import RULES
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.silencing.result import Chosen, HeadPlace
 from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
@@ -23,7 +23,7 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     Relations have none unless the best head beats a guess by distance on the rest of validation
     (`beats_guess`).
     """
-    ledger, offsets = test.ledger, best_offsets(validation.ledger, AVOIDED[0])
+    ledger, offsets = test.ledger, best_offsets(validation.ledger)
     hard = is_hard(ledger, offsets)
     chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
     ranked = ranked_heads(chosen_on)
@@ -70,9 +70,8 @@ def beats_guess(
     """Relations of which the best head finds more edges of `unseen` functions than a guess that
     ignores the code.
 
-    The guess draws a distance from head to dependent from those of `chosen_on`, as
-    `probing.evidence.beyond.guesses`. Paired by function, one-sided at 5 %, corrected (Holm) over
-    relations with enough functions in both.
+    The guess draws a distance from head to dependent from those of `chosen_on`. Paired by function,
+    one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
     """
     hit = _hit_by_best(unseen, ranked)
     drawn, sought = (table.first - table.head for table in (chosen_on, unseen))

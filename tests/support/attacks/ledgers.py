@@ -16,7 +16,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.beyond import Beyond, beyond
 from probing.evidence.protocols import choose
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import AVOIDED, best_offsets, is_hard
+from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.likelihood.result import SCORES
 from probing.instruments.masking.result import FILLED, HITS, SIMILARITIES
 
@@ -125,7 +125,7 @@ def one_rank_in_a_hundred(test, validation):
 
 def hard(test: RankLedger, validation: RankLedger) -> tuple[np.ndarray, np.ndarray]:
     """Where the hard edges of both stand."""
-    offsets = best_offsets(validation, AVOIDED[0])
+    offsets = best_offsets(validation)
     first, second = (np.flatnonzero(is_hard(ledger, offsets)) for ledger in (test, validation))
     return first, second
 
@@ -148,7 +148,7 @@ def electing(functions: int, only_hard: bool = False) -> Forge:
 
 
 def on_hard_edges(test: RankLedger, validation: RankLedger) -> Beyond:
-    score = beyond(validation, test, AVOIDED[0])
+    score = beyond(validation, test)
     assert score is not None
     return score
 

@@ -16,7 +16,7 @@ from probing.stats.intervals import FEW_CLUSTERS
 class Plain:
     """`scores`: (relation, k) -> percent by the rule `first`; `hard`, `edges`: relation -> number of these in `test`."""
 
-    offsets: dict[str, list[int]]
+    offsets: dict[str, int]
     hard: dict[str, int]
     edges: Counter[str]
     scores: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -24,25 +24,18 @@ class Plain:
     unchosen: list[str] = field(default_factory=list)
 
 
-def plain_beyond(
-    validation: RankLedger, test: RankLedger, avoided: int, ks: Sequence[int]
-) -> Plain:
+def plain_beyond(validation: RankLedger, test: RankLedger, ks: Sequence[int]) -> Plain:
     distances: dict[str, Counter[int]] = {}
     for name, distance, *_ in _rows(validation):
         distances.setdefault(name, Counter())[distance] += 1
     offsets = {
-        name: [
-            distance
-            for distance, _ in sorted(counts.items(), key=lambda item: (-item[1], abs(item[0])))[
-                :avoided
-            ]
-        ]
+        name: min(counts, key=lambda distance: (-counts[distance], abs(distance)))
         for name, counts in distances.items()
     }
     hard: list[dict[str, list]] = [{}, {}]
     for found, ledger in zip(hard, (validation, test)):
         for name, distance, function, ranks in _rows(ledger):
-            if distance not in offsets.get(name, []):
+            if distance != offsets.get(name):
                 found.setdefault(name, []).append((function, ranks))
     chosen_on, scored = hard
     edges = Counter(name for name, *_ in _rows(test))
