@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from codesyntax_dataset.compare.places import Place, Side, pairs
 from codesyntax_dataset.errors import ArgumentError, ParseError
-from codesyntax_dataset.languages import Language, annotate, language_of, unedited, variant_of
-from codesyntax_dataset.schema import LABELS, Annotation
+from codesyntax_dataset.languages import annotate, language_of, unedited, variant_of
+from codesyntax_dataset.schema import Annotation
 
 CHANGES = ("kept", "moved", "new", "gone")
 """What becomes of edges: both variants have it in the same place; both have it, with another head
@@ -81,8 +81,7 @@ class Counted:
 
 @dataclass
 class Comparison:
-    """Two configs of a language, or two versions of the labels of one, compared on the same
-    functions.
+    """Two configs of a language, compared on the same functions.
 
     `functions`: how many have labels in `both` configs, in the `first` alone, in the `second`
     alone, and in `neither`; only those in both are compared. `relations`: relation -> what becomes
@@ -117,39 +116,12 @@ def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
     """
     first, second = two_of_one_language(configs)
     language, variants = language_of(first).name, (variant_of(first).name, variant_of(second).name)
-    one_by_one = ((code, _labels_of_each(code, language, variants)) for code in codes)
-    return _compared(Comparison(language, (first, second)), one_by_one)
-
-
-def compare_versions(
-    labelled: Iterable[tuple[str, Annotation]], config: str, version: str
-) -> Comparison:
-    """Label each of these functions again, whose labels are of an earlier `version`, and count what
-    becomes of these.
-
-    A function without edges had no labels, unless it has no edges now either. Raises UnknownName
-    for an unknown config, and ArgumentError for one of treebanks or edited functions.
-    """
-    language, variant = _followed(config).name, variant_of(config).name
-
-    def both(code: str, before: Annotation) -> list[Annotation | None]:
-        after = _labels(code, language, variant)
-        return [before if before.edges or (after and not after.edges) else None, after]
-
-    comparison = Comparison(language, (f"{config}, labels {version}", f"{config}, labels {LABELS}"))
-    return _compared(comparison, ((code, both(code, before)) for code, before in labelled))
-
-
-def _compared(
-    comparison: Comparison, labelled: Iterable[tuple[str, Sequence[Annotation | None]]]
-) -> Comparison:
-    """Count what becomes of the edges of each function, which has two labels, or None in place of
-    one."""
-    for code, labels in labelled:
-        first, second = labels
-        comparison.functions[_HAVE[first is not None, second is not None]] += 1
-        if first is not None and second is not None:
-            for change in changes(first, second):
+    comparison = Comparison(language, (first, second))
+    for code in codes:
+        before, after = labels = [_labels(code, language, variant) for variant in variants]
+        comparison.functions[_HAVE[before is not None, after is not None]] += 1
+        if before is not None and after is not None:
+            for change in changes(before, after):
                 _count(comparison, code, labels, change)
     comparison.relations = dict(sorted(comparison.relations.items()))
     return comparison
@@ -173,26 +145,15 @@ def two_of_one_language(configs: Sequence[str]) -> tuple[str, str]:
             f"configs are {', '.join(configs) or 'none'}, expected two different ones of one language"
         )
     for config in chosen:
-        _followed(config)
+        if (language := language_of(config)).of_treebanks:
+            raise ArgumentError(
+                f"people label {language.title} in treebanks, so it has no rules to compare"
+            )
+        if config not in unedited():
+            raise ArgumentError(
+                f"{config} is made of changed functions: compare configs with those of the source"
+            )
     return chosen[0], chosen[1]
-
-
-def _followed(config: str) -> Language:
-    """The language of a config whose labels follow from the code of the source; raises
-    ArgumentError for others."""
-    if (language := language_of(config)).of_treebanks:
-        raise ArgumentError(
-            f"people label {language.title} in treebanks, so it has no rules to compare"
-        )
-    if config not in unedited():
-        raise ArgumentError(
-            f"{config} is made of changed functions: compare configs with those of the source"
-        )
-    return language
-
-
-def _labels_of_each(code: str, language: str, variants: Sequence[str]) -> list[Annotation | None]:
-    return [_labels(code, language, variant) for variant in variants]
 
 
 def _labels(code: str, language: str, variant: str) -> Annotation | None:

@@ -94,13 +94,11 @@ def build(source: str, configs: tuple[str, ...], output: Path, **arguments: Any)
     default=["test"],
     help="Repeat it to count both splits together.",
 )
-@click.option("--output", type=options.FOLDER_PATH, help="Folder for JSON and the figure.")
 @options.shared("wide as_json")
 def stats(
     data: str,
     configs: tuple[str, ...],
     splits: tuple[str, ...],
-    output: Path | None,
     wide: bool,
     as_json: bool,
 ) -> None:
@@ -110,13 +108,10 @@ def stats(
     paper's counts stand beside them.
     """
     quiet_libraries()
-    from probing.report.dataset import collect, save, statistics_parts
+    from probing.report.dataset import collect, statistics_parts
 
     collected = collect(data, list(dict.fromkeys(configs)), sorted(set(splits)))
     print_made(collected, statistics_parts, wide, as_json)
-    if output:
-        save(collected, output)
-        note(f"wrote {output}")
 
 
 @main.command()
@@ -125,7 +120,7 @@ def stats(
     "configs",
     multiple=True,
     required=True,
-    help=f"Give two of one language, or one with --data, of {', '.join(unedited())}.",
+    help=f"Give two of one language, of {', '.join(unedited())}.",
 )
 @click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
 @click.option(
@@ -137,9 +132,7 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **argume
     """Compare the labels of two configs.
 
     The command counts the edges that both configs have of the same functions, that moved, and that
-    only one has, with examples. The functions are all of --source, or the split test of --data. With one config, the
-    labels that --data has, such as a folder that an earlier version built, are compared with those
-    of now.
+    only one has, with examples. The functions are all of --source, or the split test of --data.
     """
     from probing.report.dataset import compare_labels, parts
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import NamedTuple
 
-from codesyntax_dataset import corpus
-from codesyntax_dataset.errors import CodeSyntaxError, SourceError
-from codesyntax_dataset.languages import LANGUAGES
-from codesyntax_dataset.schema import Skips
-from codesyntax_dataset.sources import shown
+from codesyntax_dataset import paper
+from codesyntax_dataset.errors import CodeSyntaxError
 from probing.models.load import described
 from probing.models.location import loading
 
@@ -41,86 +36,38 @@ class Model(NamedTuple):
 @dataclass(frozen=True)
 class Inputs:
     """`sources`: language -> where its functions or sentences come from; `models`: language -> the
-    models probed on it; `functions`: config -> how many functions or sentences of its test
-    partition are read; `missing`: config -> why it has nothing; `limit`: the most functions of a
-    config."""
+    models probed on it; `missing`: config -> why it could not be built, which a run adds to;
+    `limit`: the most functions of a config."""
 
     sources: dict[str, str]
     models: dict[str, list[Model]]
-    functions: dict[str, int]
     missing: dict[str, str]
     limit: int | None
 
-    def configs(self, language: str) -> list[str]:
-        """The configs of a language that can be made."""
-        return [config for config in CONFIGS[language] if config in self.functions]
-
-    @property
-    def languages(self) -> list[str]:
-        """The languages that have any config."""
-        return [language for language in CONFIGS if self.configs(language)]
-
     def text(self) -> str:
         """What will run, in words."""
-        lines = []
-        for language in self.languages:
-            configs = self.configs(language)
-            models = [model.name for model in self.models[language]]
-            named = ", ".join(models) or "baselines only"
-            source = self.sources[language]
-            number = self.functions[configs[0]]
-            lines.append(f"{', '.join(configs)} from {source}: {named}; {number:,} functions")
-        for config, reason in self.missing.items():
-            lines.append(f"{config}: left out, {reason}")
-        lines.append("what an earlier run has finished is not done again")
+        lines = ["what an earlier run has finished is not done again"]
+        for language, source in self.sources.items():
+            models = [model.name for model in self.models[language]] or ["baselines only"]
+            lines.append(f"{', '.join(CONFIGS[language])} from {source}: {', '.join(models)}")
         return "\n".join(lines)
 
 
 def read(
     sources: Sequence[str],
     models: Sequence[str],
-    exclude_repositories: str | os.PathLike[str] | None = None,
     limit: int | None = None,
     languages: Sequence[str] = CODE,
 ) -> Inputs:
-    """Find the models, and read every source once.
+    """Find the models.
 
     Each of `sources` and `models` may begin with a language and `=`, such as
     `german=de_gsd-ud-test.conllu`; a source that does not is for all `languages`, and a model that
-    does not is probed on all languages that it reads. A config that its source does not have is
-    missing, with the reason.
+    does not is probed on all languages that it reads.
 
-    Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for
-    a source of which no config can be read; ModelError for a model that cannot be found.
+    Raises CodeSyntaxError for two sources of a language, or two models of one name; ModelError for
+    a model that cannot be found.
     """
-    source_of = _one_source_each(sources, languages)
-    functions: dict[str, int] = {}
-    missing: dict[str, str] = {}
-    for language, configs in CONFIGS.items():
-        for config in configs:
-            source = source_of.get(language)
-            if source is None:
-                missing[config] = f"no source of {LANGUAGES[language].title} was given"
-                continue
-            without = excluded(language, exclude_repositories)
-            try:
-                functions[config] = _count(source, config, without, limit)
-            except SourceError as error:
-                missing[config] = _reason(error, source)
-    for source in dict.fromkeys(source_of.values()):
-        configs_of_source = [
-            config
-            for language, configs in CONFIGS.items()
-            if source_of.get(language) == source
-            for config in configs
-        ]
-        if not functions.keys() & set(configs_of_source):
-            raise SourceError(missing[configs_of_source[0]])
-    return Inputs(source_of, _models_by_language(models), functions, missing, limit)
-
-
-def _one_source_each(sources: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
-    """Language -> its source; raises CodeSyntaxError for two of one language."""
     source_of = {}
     for language, several in _values_by_language(sources, languages).items():
         if len(several) > 1:
@@ -128,21 +75,7 @@ def _one_source_each(sources: Sequence[str], languages: Sequence[str]) -> dict[s
                 f"{language} has {len(several)} sources, {' and '.join(several)}: give one"
             )
         (source_of[language],) = several
-    return source_of
-
-
-def _count(source: str, config: str, without: frozenset[str], limit: int | None) -> int:
-    """The functions or sentences of the test partition of a source, at most so many."""
-    functions = corpus.read(source, config, Skips(), without)
-    in_test = (function for function in functions if function.partition == "test")
-    return sum(1 for _ in islice(in_test, limit))
-
-
-def excluded(language: str, repositories: str | os.PathLike[str] | None) -> frozenset[str]:
-    """The repositories in a file of them, for code; none for sentences."""
-    if repositories is None or language not in CODE:
-        return frozenset()
-    return corpus.read_repositories(repositories)
+    return Inputs(source_of, _models_by_language(models), {}, limit)
 
 
 def _values_by_language(
@@ -162,14 +95,6 @@ def _values_by_language(
     return values
 
 
-def _reason(error: SourceError, source: str) -> str:
-    """An error, with its source named as on pages."""
-    text = str(error)
-    if not text.startswith(source):
-        return text
-    return shown(source) + text.removeprefix(source)
-
-
 def _models_by_language(given: Sequence[str]) -> dict[str, list[Model]]:
     """Language -> the models that were given for it, and those that read it."""
     asked = _values_by_language(given, tuple(CONFIGS))
@@ -182,11 +107,11 @@ def _models_by_language(given: Sequence[str]) -> dict[str, list[Model]]:
             named = f"{language}={location}" in given
             if not named and model.reads not in (None, language):
                 continue
-            same = by_name.setdefault(model.name, model)
+            name = paper.name_of(model.name, language) or model.name
+            same = by_name.setdefault(name, model)
             if same is not model:
                 raise CodeSyntaxError(
-                    f"{same.location} and {location} are both named {model.name}: "
-                    "rename one of the folders"
+                    f"{same.location} and {location} are both named {name}: rename one of the folders"
                 )
         chosen[language] = list(by_name.values())
     return chosen

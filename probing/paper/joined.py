@@ -1,20 +1,17 @@
 """Our numbers joined with those that a paper prints, and any table of them.
 
-The columns of the frame are named as those of `probing.scores`; `paper` is the printed number,
-`comparable` says whether the two compare.
+The columns of the frame are named as those of `probing.scores`; `paper` is the printed number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pandas
 
 from probing.report.document import Column, Table
 from probing.report.kinds import (
-    CHOSEN,
     COUNT,
     COUNT_DIFFERENCE,
     EFFECT,
@@ -22,16 +19,14 @@ from probing.report.kinds import (
     PERCENT,
     POINTS,
     ROUNDED,
+    SHORT,
     SIGNED,
-    Kind,
 )
 
 Frame = Any
 """A pandas.DataFrame, whose stubs do not know the types of its columns."""
 
-COMPARABLE = "yes"
-
-KEY = ["config", "measure", "rule", "k", "group", "system", "against"]
+KEY = ["config", "measure", "rule", "k", "group", "system"]
 """The columns by which our numbers are joined with the paper's."""
 
 KINDS_OF = {
@@ -43,14 +38,14 @@ KINDS_OF = {
     "T0 mean": (ROUNDED, SIGNED),
     "T0 deviation": (ROUNDED, SIGNED),
     "T1 − T0, paired": (EFFECT, SIGNED),
-    **dict.fromkeys(("uas", "offset", "percent", "attended"), (PERCENT, POINTS)),
+    **dict.fromkeys(("uas", "offset", "attended"), (PERCENT, POINTS)),
 }
 """Measure -> the kinds of its numbers and of their differences; (SIGNED, SIGNED) for others."""
 
 
 class ScoreRow(NamedTuple):
     """A number of ours, or of a paper. `digits`: those behind the point that the paper prints;
-    `chosen`: the head or the offset; `items`: how many things are scored."""
+    `chosen`: the head or the offset."""
 
     config: str
     group: str
@@ -59,43 +54,28 @@ class ScoreRow(NamedTuple):
     measure: str = "uas"
     rule: str = "first"
     k: int = 1
-    against: str = ""
-    chosen: str = ""
-    items: int | None = None
+    chosen: str | None = None
     digits: int = 1
 
 
-def join(
-    ours: Iterable[ScoreRow],
-    papers: Iterable[ScoreRow],
-    standing: Callable[[str, str], str],
-) -> Frame:
-    """A row for each number of ours, of the paper, or of both: the paper's first, in its order.
+def join(ours: Iterable[ScoreRow], papers: Iterable[ScoreRow]) -> Frame:
+    """A row for each number of ours, of the paper, or of both: config by config, the
+    paper's first, in its order.
 
-    Its columns are those of ScoreRow; `paper`, `difference`, `comparable`; and `shown`, the system
-    or a difference. `standing`: config and system -> COMPARABLE, or why their numbers do not
-    compare. Unknown cells are None.
+    Its columns are those of ScoreRow, `paper`, `chosen_paper` and `difference`.
     """
-    frames = (
-        pandas.DataFrame(list(rows), columns=ScoreRow._fields, dtype=object)
+    here, there = (
+        pandas.DataFrame(list(rows), columns=ScoreRow._fields, dtype=object).reset_index()
         for rows in (ours, papers)
     )
-    here, there = (frame.set_index(KEY) for frame in frames)
-    there = there.rename(columns={"value": "paper", "chosen": "chosen_paper"})
-    index = there.index.append(here.index.difference(there.index, sort=False))
-    frame = (
-        there.drop(columns="items")
-        .reindex(index)
-        .join(here.drop(columns="digits").reindex(index))
-        .reset_index()
-    )
+    there = there.rename(columns={"value": "paper"})
+    here = here.drop(columns="digits")
+    frame = there.merge(here, on=KEY, how="outer", suffixes=("_paper", ""))
+    frame = frame.sort_values(["config", "index_paper", "index"], ignore_index=True)
+    frame = frame.drop(columns=["index_paper", "index"]).astype(object)
     frame = frame.where(frame.notna(), None)
-    differences = list(map(difference, frame["value"], frame["paper"], frame["digits"]))
-    frame["difference"] = pandas.Series(differences, dtype=object)
-    against = frame["against"]
-    difference_to = frame["system"] + " − " + against
-    frame["shown"] = frame["system"].where(against == "", difference_to)
-    frame["comparable"] = [*map(standing, frame["config"], frame["system"])]
+    differences = map(difference, frame["value"], frame["paper"], frame["digits"])
+    frame["difference"] = pandas.Series(list(differences), dtype=object)
     return frame
 
 
@@ -110,7 +90,14 @@ def difference(here: float | None, paper: float | None, digits: int = 1) -> floa
     return round(round(here, digits) - paper, digits)
 
 
-PARTS = ("here", "paper", "difference")
+PARTS = {
+    "here": "value",
+    "chosen": "chosen",
+    "paper": "paper",
+    "chosen in the paper": "chosen_paper",
+    "difference": "difference",
+}
+"""The columns of a table below a heading, and those of the frame."""
 
 
 def pivot(
@@ -124,30 +111,23 @@ def pivot(
 ) -> Table:
     """A row for each value of `keys`, and for each value of `across` our number, the paper's and
     their difference."""
-    kinds: dict[tuple[str, str], Kind] = {}
-    cells: dict[tuple[Any, ...], dict[tuple[str, str], Any]] = {}
-    for row in rows.itertuples():
-        of_row = cells.setdefault(tuple(getattr(row, key) for key in keys), {})
-        heading = _column_heading(across, getattr(row, across))
-        number, of_difference = KINDS_OF.get(row.measure, (SIGNED, SIGNED))
-        number = of_difference if row.against else number
-        for part, value, chosen, kind in (
-            ("here", row.value, row.chosen, number),
-            ("paper", row.paper, row.chosen_paper, number),
-            ("difference", row.difference, None, of_difference),
-        ):
-            if value is not None:
-                of_row[heading, part] = [value, chosen] if chosen else value
-                kinds[heading, part] = CHOSEN if chosen else kinds.get((heading, part), kind)
-    headings = [_column_heading(across, value) for value in rows[across].unique()]
-    shown = [column for column in product(headings, PARTS) if column in kinds]
-    columns = [Column(key, NAME) for key in keys]
-    columns += [Column(part, kinds[heading, part], heading) for heading, part in shown]
-    lines = []
-    for key, of_row in cells.items():
-        lines.append([*key, *map(of_row.get, shown)])
+    rows = rows.set_index([*keys])
+    columns, cells = [Column(key, NAME) for key in keys], rows.index.unique().to_frame()
+    for heading, of_heading in rows.groupby(across, sort=False):
+        group = heading if isinstance(heading, str) else f"{across} = {heading}"
+        number, of_difference = KINDS_OF.get(of_heading["measure"].iloc[0], (SIGNED, SIGNED))
+        kinds = number, SHORT, number, SHORT, of_difference
+        for (part, column), kind in zip(PARTS.items(), kinds):
+            if of_heading[column].notna().any():
+                columns.append(Column(part, kind, group))
+                cells[group, part] = of_heading[column]
+    lines = cells.where(cells.notna(), None).to_numpy().tolist()
     return Table(name, title, columns, lines, notes, filters=filters)
 
 
-def _column_heading(across: str, value: Any) -> str:
-    return value if isinstance(value, str) else f"{across} = {value}"
+NUMBERS = "numbers"
+
+
+def numbers(frame: Frame) -> Table:
+    """All numbers of a study beside ours: a file."""
+    return Table(NUMBERS, "", [*map(Column, frame.columns)], frame.to_numpy().tolist())

@@ -4,18 +4,18 @@ its estimator; and the page with its tables and figures, the study's numbers bes
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import cycle
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas
 from numpy.typing import ArrayLike
 
 from codesyntax_dataset import atomic, corpus, sources, syntaxeval
@@ -26,14 +26,11 @@ from codesyntax_dataset.sources.codesearchnet import FIELDS
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
-from probing.paper.inputs import Inputs, excluded
-from probing.paper.joined import Frame, ScoreRow, join, pivot
+from probing.paper.inputs import Inputs
+from probing.paper.joined import Frame, ScoreRow, join, numbers, pivot
 from probing.report import figures, specs
-from probing.report.document import COLOURED, Figure, Section, tested
-from probing.report.figures import COLOURS, FAINT
-from probing.report.scored import dots
-from probing.runs.data import read_functions
-from probing.stats.hits import Hits
+from probing.report.document import COLOURED, Figure, Part, Section, tested
+from probing.report.figures import COLOURS, INK, Points
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
 STUDY_CONFIG = syntaxeval.CONFIG
@@ -65,74 +62,41 @@ SIMILARITY_OF_FIGURES = "jaccard"
 """The similarity of the figures."""
 
 
-class StudyFunctions(NamedTuple):
-    """How many functions were `read` from the source, and how many of them parse without their
-    triple-quoted texts and are `labelled`."""
-
-    read: int
-    labelled: int
-
-
 @dataclass(frozen=True)
 class Study:
-    """Everything that was made: `results`: name of a model -> its masking result."""
+    """Everything that was measured. `functions`: how many were read; `results`: name of a model ->
+    its masking result."""
 
     inputs: Inputs
-    prepared: StudyFunctions
+    functions: int
     results: dict[str, MaskResult]
-
-    @cached_property
-    def arms(self) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-        """Model, by the study's name or its own, and similarity -> node type -> T1 and T0 of its
-        functions (2, F)."""
-        return {
-            (system, similarity): {kind: _arm_shares(of_model, kind) for kind in of_model.groups}
-            for (system, similarity), of_model in self._hits_by_similarity.items()
-        }
-
-    @cached_property
-    def _hits_by_similarity(self) -> dict[tuple[str, str], Hits]:
-        measured = {}
-        for name, result in self.results.items():
-            by_similarity = hits(result)
-            for similarity in SIMILARITIES:
-                measured[published_name(name) or name, similarity] = by_similarity[similarity]
-        return measured
 
     @cached_property
     def frame(self) -> Frame:
         """All numbers beside the study's."""
-        return join(self._score_rows(), printed(), self.standing)
+        return join(self._score_rows(), printed())
 
     def _score_rows(self) -> Iterator[ScoreRow]:
-        for (system, similarity), by_type in self.arms.items():
-            measured = self._hits_by_similarity[system, similarity]
-            (effects,) = corrected([measured.by_group(T1, T0)])
-            row = partial(ScoreRow, STUDY_CONFIG, system=system, rule=similarity)
-            pooled = np.concatenate(list(by_type.values()), axis=1)
-            for kind, arms in {ALL: pooled, **by_type}.items():
-                for arm, values in zip(ARMS, arms):
-                    yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
-                    yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
-            for kind, paired in measured.each(effects).items():
-                arms = by_type[kind]
-                yield row(kind, value=arms.shape[1], measure="functions")
-                yield row(kind, value=tested(paired), measure=PAIRED)
-                if arms.shape[1] > 1:
-                    differences = arms[0] - arms[1]
-                    yield row(kind, value=published(*arms), measure=ESTIMATOR)
-                    yield row(kind, value=float(differences[1]), measure="of the second function")
-                    yield from _placebo(row, kind, differences)
-
-    def standing(self, config: str, system: str) -> str:
-        """Why a model's numbers do not compare with the study's: at least its parser, which is of
-        2022."""
-        if system not in syntaxeval.MODELS:
-            return "not in the study"
-        if not any(published_name(name) == system for name in self.results):
-            return "empty: no such model"
-        other = [] if self.prepared.read == STUDY_FUNCTIONS else ["other data"]
-        return f"no: {', '.join(['other parser', *other])}"
+        for name, result in self.results.items():
+            system = published_name(name) or name
+            by_outcome = hits(result)
+            for similarity in SIMILARITIES:
+                measured = by_outcome[similarity]
+                row = partial(ScoreRow, STUDY_CONFIG, system=system, rule=similarity)
+                arms = {
+                    kind: np.concatenate([measured.of_cluster(kind, arm) for arm in ARMS])
+                    for kind in measured.groups
+                }
+                pooled = np.concatenate(list(arms.values()), axis=1)
+                for kind, of_kind in {ALL: pooled, **arms}.items():
+                    for arm, values in zip(ARMS, of_kind):
+                        yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
+                        yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
+                (effects,) = corrected([measured.by_group(T1, T0)])
+                for kind, paired in measured.each(effects).items():
+                    yield row(kind, value=arms[kind].shape[1], measure="functions")
+                    yield row(kind, value=tested(paired), measure=PAIRED)
+                    yield from _by_study(row, kind, *arms[kind])
 
 
 ALL = "all"
@@ -155,23 +119,25 @@ def printed() -> Iterator[ScoreRow]:
                 yield row(kind, system, effect, ESTIMATOR, digits=3)
 
 
-def _arm_shares(measured: Hits, kind: str) -> np.ndarray:
-    return np.concatenate([measured.of_cluster(kind, arm) for arm in ARMS])
-
-
-def _deviation(values: np.ndarray) -> float | None:
-    return float(values.std(ddof=1)) if len(values) > 1 else None
+def _deviation(values: np.ndarray) -> float:
+    """Of a sample; NaN for one value."""
+    return float(pandas.Series(values).std())
 
 
 EXCHANGES = 100
 """Of the placebo, as in the study."""
 
 
-def _placebo(
-    row: Callable[..., ScoreRow], kind: str, differences: np.ndarray
+def _by_study(
+    row: Callable[..., ScoreRow], kind: str, t1: np.ndarray, t0: np.ndarray
 ) -> Iterator[ScoreRow]:
-    """Both estimators where T1 and T0 of each function are exchanged at random, so that there is no
-    effect."""
+    """The study's estimate; and both estimators where T1 and T0 of each function are exchanged at
+    random, so that there is no effect. Nothing for one function."""
+    differences = t1 - t0
+    if len(differences) < 2:
+        return
+    yield row(kind, value=published(t1, t0), measure=ESTIMATOR)
+    yield row(kind, value=float(differences[1]), measure="of the second function")
     signs = np.random.default_rng(0).choice((-1, 1), (EXCHANGES, len(differences)))
     exchanged = signs * differences
     by_study = np.array([published(of_exchange, 0 * of_exchange) for of_exchange in exchanged])
@@ -209,13 +175,15 @@ def prepare(
     output: Path,
     data: Path,
     exclude_repositories: str | os.PathLike[str] | None = None,
-) -> StudyFunctions:
+) -> int:
     """Write the functions as the study read them into `output`, and build their dataset in the
-    folder `data`."""
-    without = excluded(STUDY_CONFIG, exclude_repositories)
+    folder `data`; return how many were read."""
+    without = frozenset[str]()
+    if exclude_repositories is not None:
+        without = corpus.read_repositories(exclude_repositories)
     read = _write(asked, output / SOURCE / MEMBER, without)
     build(str(output / SOURCE), [STUDY_CONFIG], data, overwrite=True)
-    return StudyFunctions(read, len(read_functions(data, STUDY_CONFIG, "test").dataset))
+    return read
 
 
 def published(t1: ArrayLike, t0: ArrayLike) -> float:
@@ -244,175 +212,92 @@ def _write(asked: Inputs, file: Path, without: frozenset[str]) -> int:
     for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), without):
         if function.partition != "test" or len(rows) == asked.limit:
             break  # test comes first
-        code = text(function.code)
-        fields = (
-            code,
-            function.repo,
-            function.path,
-            function.func_name,
-            function.url,
-            STUDY_CONFIG,
-            "test",
-        )
-        rows.append(json.dumps(dict(zip(FIELDS, fields)), ensure_ascii=False))
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:  # the same bytes at any time
-        stream.write("".join(f"{row}\n" for row in rows).encode())
-    atomic.write(file, packed.getvalue())
+        fields = {name: getattr(function, name) for name in FIELDS}
+        fields["code"] = text(function.code)
+        rows.append(json.dumps(fields, ensure_ascii=False))
+    content = "".join(f"{row}\n" for row in rows).encode()
+    atomic.write(file, gzip.compress(content, mtime=0))  # the same bytes at any time
     return len(rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- the page
 
 
+_TABLES = {
+    "types": (
+        "Similarities by node type",
+        "^T[01] (?:mean|deviation)$",
+        "",
+    ),
+    "effects": (
+        "Effects of masking a node type, by two estimators on the same rows",
+        f"^(?:functions|{ESTIMATOR}|of the second function|{PAIRED})$",
+        "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
+        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}",
+    ),
+    "placebo": (
+        "Effects of nothing",
+        "^placebo",
+        f"Over {EXCHANGES} exchanges. No effect is left, so a mean is to be near 0, and the deviation says how far an "
+        "estimate is from it by chance. The study's placebo kept its propensity scores and could not show this.",
+    ),
+}
+"""The tables by node type: the title, the measures, and what is said below."""
+
+
 def sections(study: Study) -> list[Section]:
-    by_type = study.frame[study.frame["group"] != ALL]
-    measure = by_type["measure"]
-    keys = ("rule", "system", "group")
+    of_all, by_type = (
+        of_groups for _, of_groups in study.frame.groupby(study.frame["group"] != ALL)
+    )
     performance = pivot(
         "performance",
         "Similarities by model",
-        study.frame[study.frame["group"] == ALL],
-        ("system", "rule", "comparable"),
+        of_all,
+        ("system", "rule"),
         "measure",
         "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study.",
     )
-    similarities = by_type[measure.str.contains("^T[01] (?:mean|deviation)$")]
-    types = pivot("types", "Similarities by node type", similarities, keys, "measure", filters=1)
-    estimates = by_type[measure.isin(["functions", ESTIMATOR, "of the second function", PAIRED])]
-    notes = (
-        "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
-        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}"
-    )
-    title = "Effects of masking a node type, by two estimators on the same rows"
-    effects = pivot("effects", title, estimates, (*keys, "comparable"), "measure", notes, filters=1)
-    notes = (
-        f"Over {EXCHANGES} exchanges. No effect is left, so a mean is to be near 0, and the deviation says how far an "
-        "estimate is from it by chance. The study's placebo kept its propensity scores and could not show this."
-    )
-    exchanged = by_type[measure.str.startswith("placebo")]
-    placebo = pivot("placebo", "Effects of nothing", exchanged, keys, "measure", notes, filters=1)
+    tables = {}
+    for name, (title, measures, notes) in _TABLES.items():
+        rows = by_type[by_type["measure"].str.contains(measures)]
+        keys = "rule", "system", "group"
+        tables[name] = pivot(name, title, rows, keys, "measure", notes, filters=1)
+    about = specs.text("study", functions=STUDY_FUNCTIONS, length=STUDY_LENGTH)
+    summary: list[Part] = [about, specs.table("inputs", _inputs(study))]
+    effects = [_figure_3(by_type), specs.text("artefact"), tables["effects"]]
     return [
-        _effects_section(study),
+        Section("summary", "What was measured", summary, drawn=[numbers(study.frame)]),
         Section(
-            "similarities",
-            "Figure 2 and Table 2. Similarities",
-            [performance, *_boxes(study), types],
+            "similarities", "Figure 2 and Table 2. Similarities", [performance, tables["types"]]
         ),
-        Section(
-            "effects",
-            "Figure 3 and Table 2. Causal effects",
-            [*_figure_3(study), _ARTEFACT, effects],
-        ),
-        Section("placebo", "Placebo: arms exchanged at random", [placebo]),
-        _provenance_section(study),
+        Section("effects", "Figure 3 and Table 2. Causal effects", effects),
+        Section("placebo", "Placebo: arms exchanged at random", [tables["placebo"]]),
     ]
 
 
-def _effects_section(study: Study) -> Section:
-    numbers = study.frame.dropna(subset="paper")
-    beside = numbers["value"].count()
+def _inputs(study: Study) -> Iterator[list[str]]:
+    """For each model: the source, the signature, and what differs from the study."""
     source = sources.shown(study.inputs.sources[STUDY_CONFIG])
-    read, labelled = study.prepared
-    return Section(
-        "summary",
-        "What was made, and what compares",
-        [
-            f"{beside} of the {len(numbers)} numbers of {syntaxeval.SOURCE} have one of ours beside "
-            "them. None compares exactly: the study parsed with the Python grammar of June 2022, and today's gives "
-            "other trees. For a small model on 45 functions, similarities by the two differ by 0.03 (T1) and 0.06 (T0) "
-            f"on average. A row says what else differs. The study analysed {STUDY_FUNCTIONS:,} functions.",
-            f"Source: {source}. {read:,} functions, of which "
-            f"{labelled:,} parse once triple-quoted text is gone, as in the study. Each model masks those of at most "
-            f"{STUDY_LENGTH} sub-tokens, "
-            "by the protocol published, whose flaws are kept: special tokens are masked, too, and controls may lie "
-            "inside the nodes. T1 masks the nodes of a type; T0 masks as many random sub-tokens, 20 times.",
-        ],
-    )
+    differs = "parser" + ", data" * (study.functions != STUDY_FUNCTIONS)
+    for name, result in study.results.items():
+        yield [STUDY_CONFIG, source, name, result.signature, differs]
 
 
-_ARTEFACT = (
-    "Why the study's estimate is an artefact: it matches treated rows (T1) with control rows (T0) by propensity. But "
-    "every function is in both arms with the same confounders, so all propensities are exactly a half, all "
-    "distances tie, and the search for the nearest neighbour returns the second function for every row. What is left "
-    "is half the mean difference plus half the difference of the second function, whichever it is: another order of "
-    "the data gives another effect. Pairing gives the difference of means, in any order, and needs no confounders."
-)
-
-
-def _boxes(study: Study) -> list[Figure]:
-    kinds = _types_shown(study)
+def _figure_3(by_type: Frame) -> Part:
+    """The study's Figure 3: ours, and the study's numbers."""
+    rows = by_type[by_type["rule"] == SIMILARITY_OF_FIGURES].set_index("group")
+    ours, published = rows[rows["measure"] == PAIRED], rows[rows["measure"] == ESTIMATOR]
+    kinds = sorted(ours.index.unique())
     panels = {}
-    for system, by_type in _arms_shown(study).items():
-        panels[system] = [by_type.get(kind) for kind in kinds]
+    for (system, paired), colour in zip(ours.groupby("system", sort=False), cycle(COLOURS)):
+        of_study = published.loc[published["system"] == system, "paper"].reindex(kinds).tolist()
+        panels[system] = [
+            Points("paired, with 95 % intervals", paired["value"].reindex(kinds).tolist(), colour),
+            Points("published", of_study, INK, needs_no_model=True),
+        ]
     title = (
-        "Jaccard similarity of functions by masked node type (T1) and by its control (T0). Boxes from the first to the "
-        "third quartile with the median, lines to the 5th and 95th percentile."
-    )
-    alt = f"Box plots of {', '.join(kinds)}; means and deviations are in the table."
-    return (
-        [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))]
-        if kinds
-        else []
-    )
-
-
-def _figure_3(study: Study) -> list[Figure]:
-    """The study's Figure 3: ours, the same rows by the study's estimator, and the study's
-    numbers."""
-    kinds = _types_shown(study)
-    rows = study.frame[study.frame["rule"] == SIMILARITY_OF_FIGURES]
-    series = []
-    for number, (system, of_system) in enumerate(rows.groupby("system", sort=False)):
-        for name, measure, column, filled, colour in (
-            ("paired", PAIRED, "value", False, COLOURS[number % len(COLOURS)]),
-            ("study's estimator", ESTIMATOR, "value", False, FAINT),
-            ("published", ESTIMATOR, "paper", True, COLOURS[-1 - number % len(COLOURS)]),
-        ):
-            of_measure = of_system[of_system["measure"] == measure].set_index("group")
-            cells = [_point(cell, filled) for cell in of_measure[column].reindex(kinds)]
-            if any(cells):
-                series.append(dots(f"{system}, {name}", cells, colour))
-    title = (
-        "Effect of masking a node type on the Jaccard similarity: ours with 95 % intervals (filled: corrected p below "
-        "0.05), the same rows by the study's estimator, and the study's numbers."
+        "Effect of masking a node type (T1 − T0) on the Jaccard similarity, here and in the study."
     )
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
-    label = "T1 − T0, Jaccard similarity"
-    draw = partial(figures.effects, kinds, series, label)
-    return [Figure("effects", title, alt, "effects", draw)] if kinds else []
-
-
-def _point(cell: Any, filled: bool) -> list[float] | None:
-    """A difference with its interval and p as it is; a number alone without an interval, filled or
-    not."""
-    if isinstance(cell, list):
-        return cell
-    if cell is None or np.isnan(cell):
-        return None
-    p = 0.0 if filled else 1.0
-    return [cell, cell, cell, p]
-
-
-def _arms_shown(study: Study) -> dict[str, dict[str, np.ndarray]]:
-    """System -> node type -> arms, by the similarity of the figures."""
-    return {
-        system: by_type
-        for (system, similarity), by_type in study.arms.items()
-        if similarity == SIMILARITY_OF_FIGURES
-    }
-
-
-def _types_shown(study: Study) -> list[str]:
-    return sorted(set(chain.from_iterable(_arms_shown(study).values())))
-
-
-def _provenance_section(study: Study) -> Section:
-    rows: list[list[Any]] = []
-    for name, result in study.results.items():
-        skipped = sum(result.skips.values())
-        dropped = sum(result.dropped.values())
-        rows.append([name, result.functions, skipped, dropped, result.copies, result.signature])
-    return Section(
-        "provenance", "Results and signatures", [specs.table("study-results", rows, "results")]
-    )
+    draw = partial(figures.rows, kinds, panels)
+    return Figure("effects", title, alt, "effects", draw) if kinds else "No model was given."

@@ -3,11 +3,12 @@ the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +23,12 @@ from probing.evidence.scores import MEAN
 from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, head_name
-from probing.paper.cases import Case
 from probing.paper.inputs import CODE, CONFIGS, Inputs
-from probing.paper.joined import COMPARABLE, Frame, ScoreRow, join
+from probing.paper.joined import Frame, ScoreRow, join
 
 CUBERT, OFFSET, DATASET = "CuBERT", "Offset", "dataset"
 """Systems: those that Tables 6 and 9 to 12 compare, and what Table 8 counts."""
 
-NO_DATA = "empty: no data"
 
 FURTHER_KEYWORDS = {"java": (";",), "java_with_new_lines": (";",)}
 """Config -> predictors of the paper's keyword baseline that are not keywords of the language.
@@ -40,6 +39,9 @@ without. The first token does not tell.
 """
 
 
+_WITHOUT_MODEL = (*(kind.title() for kind in BASELINES), DATASET)
+
+
 class ProbedModel(NamedTuple):
     """`name`: as it was given; `direction`: whose row of attention was read."""
 
@@ -48,18 +50,15 @@ class ProbedModel(NamedTuple):
     signature: str
 
 
-NO_MODEL = ProbedModel("none: only baselines", "", "")
+BASELINES_ONLY = ProbedModel("none: only baselines", "", "")
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """The scores of models and baselines on the functions that all of the models could read.
 
-    `functions`: how many; `models`: the paper's name of each model, or else its own -> the model;
-    `rows`: of the frame.
+    `models`: the paper's name of each model, or else its own -> the model; `rows`: of the frame.
     """
 
-    functions: int
     models: dict[str, ProbedModel]
     rows: list[ScoreRow]
 
@@ -79,34 +78,20 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     for kind in BASELINES:
         if kind.title() in paper.scores(language, "first"):
             ranks = baselines if kind == BEST_BASELINE else only(baselines, kind)
-            of_kind = _mean_rows(config, kind.title(), ranks)
-            rows += [row for row in of_kind if row.group == MEAN or row.system == OFFSET]
+            rows += _means(config, kind.title(), ranks)
+    for row in _relations(config, OFFSET, only(baselines, "offset")):
+        (offset, *_) = picks.names("offset", row.rule, row.group) or ["-"]
+        rows.append(row._replace(chosen=str(offset)))
     models: dict[str, ProbedModel] = {}
     for name, file in ledgers.items():
         result = ProbeResult.from_file(file)
-        system = system_name(name, language, models)
+        system = paper.name_of(name, language) or name
+        if system in {*models, *_WITHOUT_MODEL}:  # a model may be in a folder with such a name
+            system = f"{name} (model)"
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
-        rows += _mean_rows(
-            config,
-            system,
-            result.ledger if functions is None else result.ledger.only(functions),
-        )
-    rows += list(_against_offset(rows))
-    for number, row in enumerate(rows):
-        if row.system == OFFSET and row.group != MEAN:
-            offsets = picks.names("offset", row.rule, row.group)
-            chosen = str(offsets[0]) if offsets else ""
-            rows[number] = row._replace(chosen=chosen)
-    return Measured(edges.settings.functions, models, rows)
-
-
-def system_name(model: str, language: str, taken: Container[str]) -> str:
-    """The paper's name of a model if it probed it, and none of `taken` has that name; else its own,
-    which is never that of a baseline: a model may be in a folder with such a name."""
-    known = paper.name_of(model, language)
-    if known is not None and known not in taken:
-        return known
-    return f"{model} (model)" if model in (*BASELINE_SYSTEMS, DATASET) else model
+        ranks = result.ledger if functions is None else result.ledger.only(functions)
+        rows += [*_means(config, system, ranks), *_relations(config, system, ranks)]
+    return Measured(models, rows)
 
 
 def _common_functions(
@@ -125,40 +110,22 @@ def _common_functions(
     return functions
 
 
-def _mean_rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
-    """The means at all k of the paper, and the relations that count in them at k = 1, each with its
-    head."""
-    counts = ranks.counts()
+def _means(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
+    """The means over relations at all k of the paper."""
     for rule in RULES:
-        scores = score(counts, KS, rule)
+        scores = score(ranks.counts(), KS, rule)["scores"]
         for k in KS:
-            yield ScoreRow(config, MEAN, system, scores["scores"][str(k)], rule=rule, k=k)
-        for relation, entry in scores["relations"].items():
+            yield ScoreRow(config, MEAN, system, scores[str(k)], rule=rule, k=k)
+
+
+def _relations(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
+    """The relations that count in the means, at k = 1, each with its head."""
+    for rule in RULES:
+        for relation, entry in score(ranks.counts(), 1, rule)["relations"].items():
             if entry["in_mean"]:
-                best, edges = entry["1"], entry["edges"]
-                head = head_name(best)
-                yield ScoreRow(
-                    config,
-                    relation,
-                    system,
-                    best["score"],
-                    rule=rule,
-                    chosen=head,
-                    items=edges,
-                )
-
-
-def _against_offset(rows: Sequence[ScoreRow], digits: int | None = None) -> Iterator[ScoreRow]:
-    """The differences of models to the best offset, relation by relation."""
-    offsets = {}
-    for row in rows:
-        if row.system == OFFSET:
-            offsets[row.config, row.rule, row.group] = row.value
-    for row in rows:
-        if row.group != MEAN and row.system not in BASELINE_SYSTEMS:
-            value = row.value - offsets[row.config, row.rule, row.group]
-            value = value if digits is None else round(value, digits)
-            yield row._replace(value=value, against=OFFSET, chosen="")
+                best = entry["1"]
+                row = ScoreRow(config, relation, system, best["score"], rule=rule)
+                yield row._replace(chosen=head_name(best))
 
 
 BASELINE_SYSTEMS = tuple(kind.title() for kind in BASELINES)
@@ -171,22 +138,11 @@ def printed() -> Iterator[ScoreRow]:
             for system, by_k in paper.scores(config, rule).items():
                 for k, value in by_k.items():
                     yield ScoreRow(config, MEAN, system, value, rule=rule, k=int(k))
-            relations: list[ScoreRow] = []
             for relation, row in paper.relation_scores(config, rule).items():
-                offset = ScoreRow(
-                    config,
-                    relation,
-                    OFFSET,
-                    row.offset_score,
-                    rule=rule,
-                    chosen=str(row.offset),
-                )
-                relations += [
-                    ScoreRow(config, relation, CUBERT, row.cubert, rule=rule),
-                    offset,
-                ]
-            yield from relations
-            yield from _against_offset(relations, 1)
+                cubert = ScoreRow(config, relation, CUBERT, row.cubert, rule=rule)
+                yield cubert
+                offset = str(row.offset)
+                yield cubert._replace(system=OFFSET, value=row.offset_score, chosen=offset)
         for relation, edges in paper.edges(config).items():
             yield ScoreRow(config, relation, DATASET, edges, "edges", digits=0)
 
@@ -195,100 +151,63 @@ def printed() -> Iterator[ScoreRow]:
 class Reproduction:
     """Everything that was measured. `measured`: config -> scores; `counted`: language -> statistics
     of all its splits; `errors`: language of code -> the wrong first choices of its first model;
-    `cases`: single functions."""
+    `cases`: rows of single functions."""
 
     inputs: Inputs
-    measured: Mapping[str, Measured] = field(default_factory=dict)
-    counted: Mapping[str, Statistics] = field(default_factory=dict)
-    errors: Mapping[str, ErrorAnalysis] = field(default_factory=dict)
-    cases: Sequence[Case] = ()
+    measured: dict[str, Measured] = field(default_factory=dict)
+    counted: dict[str, Statistics] = field(default_factory=dict)
+    errors: dict[str, ErrorAnalysis] = field(default_factory=dict)
+    cases: list[list[Any]] = field(default_factory=list)
 
     @cached_property
     def frame(self) -> Frame:
-        """All numbers beside the paper's."""
+        """All numbers beside the paper's, and what differs between their inputs."""
         scores = [row for measured in self.measured.values() for row in measured.rows]
-        ours = [*scores, *self._counts(), *self._error_rows()]
-        return join(ours, printed(), self.standing)
+        frame = join([*scores, *self._counts(), *self._error_rows()], printed())
+        frame["differs"] = [*map(self.differs, frame["config"], frame["system"])]
+        return frame
 
     def _counts(self) -> Iterator[ScoreRow]:
-        """Edges and mean offsets by relation; no edges of relations that only the paper has."""
+        """Edges and mean offsets by relation."""
         for config, counted in self.counted.items():
             for name, relation in counted.relations.items():
-                yield ScoreRow(
-                    config,
-                    name,
-                    DATASET,
-                    relation.offset.mean,
-                    "offset",
-                    items=relation.edges,
-                )
-            for name in {**counted.relations, **paper.edges(config)} if config in CODE else ():
-                edges = counted.relations[name].edges if name in counted.relations else 0
-                yield ScoreRow(config, name, DATASET, edges, "edges")
+                yield ScoreRow(config, name, DATASET, relation.offset.mean, "offset")
+                if config in CODE:
+                    yield ScoreRow(config, name, DATASET, relation.edges, "edges")
 
     def _error_rows(self) -> Iterator[ScoreRow]:
         """The classes of wrong first choices, the most frequent first; and the kinds that heads
         attend to most."""
         for config, analysis in self.errors.items():
-            model = analysis.settings.model
-            classes = analysis.classes("first")
-            errors = sum(classes.values())
-            for kind, number in sorted(classes.items(), key=lambda counted: -counted[1]):
-                if number:
-                    percent = 100 * number / errors
-                    yield ScoreRow(config, kind, model, number, "errors")
-                    yield ScoreRow(config, kind, model, percent, "percent")
+            model, classes = analysis.settings.model, +Counter(analysis.classes("first"))
+            for kind, number in classes.most_common():
+                yield ScoreRow(config, kind, model, number, "errors")
             for head, kinds in analysis.attended.items():
                 tokens = max(1, sum(kinds.values()))
                 for kind, number in kinds.items():
                     percent = 100 * number / tokens
                     yield ScoreRow(config, kind, f"{model} {head}", percent, "attended")
 
-    def has_data_of_the_paper(self, language: str) -> bool:
-        """True if the data have as many functions as the paper's, and as many edges of each
-        relation in Table 8."""
-        counted = self.counted.get(language)
-        edges = paper.edges(language)
+    def differs(self, config: str, system: str) -> str:
+        """The settings of a model or baseline on a config that are not the paper's; empty if all
+        are. Or why the config has nothing."""
+        if config not in self.measured:
+            return f"empty: {self.inputs.missing.get(config, 'no source was given')}"
+        language, models = language_of(config), self.measured[config].models
+        counted, differing = self.counted.get(language), []
         if counted is None or counted.functions != paper.functions(language):
-            return False
-        return not edges or edges == {
-            name: relation.edges for name, relation in counted.relations.items()
-        }
-
-    def differs(self, config: str) -> dict[str, str]:
-        """Differences between the inputs of a config and the paper's: in a word, and in more
-        words."""
-        language, limit, reasons = language_of(config), self.inputs.limit, {}
-        if not self.has_data_of_the_paper(language):
-            reasons["other data"] = "the data are not the paper's"
-        if limit is not None:
-            reasons["partial"] = f"only the first {limit} functions"
-        known = {*BASELINE_SYSTEMS, *self.measured[config].models}
-        in_tables = paper.scores(language, "first").items()
-        lacks = [
-            name for name, by_k in in_tables if len(by_k) == len(TABLE_KS) and name not in known
-        ]
-        if lacks:  # with them, fewer functions might fit all models
-            reasons["other functions"] = f"not given: {', '.join(lacks)}"
-        return reasons
-
-    def standing(self, config: str, system: str) -> str:
-        """Why the numbers of a system do not compare with the paper's on a config, or
-        COMPARABLE."""
-        language = language_of(config)
-        if system != DATASET and system not in paper.scores(language, "first"):
-            return "not in the paper"
-        if config in self.inputs.missing:
-            return NO_DATA
-        if system == DATASET:
-            return COMPARABLE if self.has_data_of_the_paper(language) else "no: other data"
-        model = self.measured[config].models.get(system)
-        if model is None and system not in BASELINE_SYSTEMS:
-            return "empty: no such model"
-        reasons = list(self.differs(config))
-        if model is not None and model.direction != LANGUAGES[language].direction:
-            reasons.append("other direction")
-        return f"no: {', '.join(reasons)}" if reasons else COMPARABLE
+            differing.append("data")
+        if self.inputs.limit is not None:
+            differing.append("limit")
+        # with models that were not given, fewer functions might fit all
+        known = {*BASELINE_SYSTEMS, *models}
+        tables = paper.scores(language, "first").items()
+        if any(len(by_k) == len(TABLE_KS) and name not in known for name, by_k in tables):
+            differing.append("models")
+        direction = LANGUAGES[language].direction
+        if models.get(system, BASELINES_ONLY).direction not in ("", direction):
+            differing.append("direction")
+        return ", ".join(differing)
 
 
 def language_of(config: str) -> str:

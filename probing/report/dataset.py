@@ -12,21 +12,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from codesyntax_dataset import annotate, compare, corpus, paper
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import write
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.compare import CHANGES, Comparison
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
-from codesyntax_dataset.owned_folder import check_owned
-from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
+from codesyntax_dataset.schema import Annotation, Skips, Token
 from codesyntax_dataset.sources import SAMPLE
-from codesyntax_dataset.statistics import Distribution, RelationStatistics, Statistics, statistics
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.report import figures, specs
 from probing.report.document import Table
 from probing.report.pages import Page, Shown, lines_of, page, relations_of, shown
@@ -144,8 +139,7 @@ def compare_labels(
 
     `source` is as in `codesyntax_dataset.build.build`, by default the embedded sample; `data`, as
     in `probe`, must have the first config. From there comes the code alone: both configs label it
-    again. With one config, the labels that `data` has, perhaps of an earlier version of the rules,
-    are compared with those of now.
+    again.
 
     Raises UnknownName for an unknown config; ArgumentError unless there are two of one language,
     labelled by rules, or for both a source and a dataset; SourceError and DatasetError if these
@@ -154,12 +148,6 @@ def compare_labels(
     if source is not None and data is not None:
         raise ArgumentError(
             "expected functions of a source or of a dataset, got both: leave one of the two out"
-        )
-    if data is not None and len(configs) == 1:
-        rows, name = load_functions(data, configs[0], "test")
-        version = name.rpartition("@")[2].rpartition(".")[0]
-        return compare.compare_versions(
-            map(_labelled_row, _with_progress(rows, configs)), configs[0], version
         )
     return compare.compare(_with_progress(_codes(configs, source, data), configs), configs)
 
@@ -173,14 +161,6 @@ def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[st
         ]
     codes: list[str] = load_functions(data, configs[0], "test")[0]["code"][:]
     return codes
-
-
-def _labelled_row(row: Mapping[str, Any]) -> tuple[str, Annotation]:
-    code, places = row["code"], zip(row["token_start"], row["token_end"])
-    return code, Annotation(
-        [Token(code[start:end], start, end) for start, end in places],
-        [Edge(**edge) for edge in row["relations"]],
-    )
 
 
 def _with_progress(functions: Iterable[T], configs: Sequence[str]) -> Iterator[T]:
@@ -235,25 +215,6 @@ def _shortened(text: str) -> str:
 
 # ----------------------------------------------------------------------------------------------------------- statistics
 
-FAR_TOKENS = 10
-"""Tokens from which on a mean offset is far (Shen et al. 2022, Figure 3); a bin of the figure
-begins there."""
-
-BINS = (-99, -49, -19, -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, FAR_TOKENS, 20, 50, 100)
-"""Lower bounds of all bins of offsets in figures but the first; in code, edges do not point
-backwards."""
-
-MADE_BY = "codesyntax stats"
-"""A value in `statistics.json` that marks the files beside it as replaceable."""
-
-FILES = ("statistics.json", "offsets.svg")
-"""The files that `save` writes, in this order."""
-
-BINS_NAMED = (
-    *("< −99", "−99…−50", "−49…−20", "−19…−10", "−9…−5", "−4", "−3", "−2", "−1", "0"),
-    *("1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99"),
-)
-
 
 @dataclass(frozen=True)
 class DatasetStatistics:
@@ -280,7 +241,7 @@ class DatasetStatistics:
             }
             for config, counted in self.configs.items()
         }
-        content = {"made_by": MADE_BY, "splits": self.splits, "configs": configs}
+        content = {"splits": self.splits, "configs": configs}
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
@@ -368,52 +329,9 @@ def _functions_counted(counted: Statistics) -> Table:
 
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """The number of relations by their mean offset from heads to dependents (Figure 3 of the
-    paper), with those in the mean distinguished, one column per config. A line marks the offset
-    `FAR_TOKENS`.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.6 * len(configs), 3.2), layout="constrained", dpi=150)
-    axes = figure.subplots(1, len(configs), squeeze=False)
-    for axis, (config, counted) in zip(axes[0], configs.items()):
-        _draw_mean_offsets(axis, counted.relations)
-        axis.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
-    return figure
-
-
-def _draw_mean_offsets(axis: Any, relations: Mapping[str, RelationStatistics]) -> None:
-    """How many relations have a mean offset in each bin, from the first that any needs."""
-    bins, labels = [], []
-    for words, inside in (("in the mean", True), ("not in the mean", False)):
-        means = [
-            known.offset.mean
-            for name, known in relations.items()
-            if (name not in NOT_IN_MEAN) == inside
-        ]
-        far = sum(mean >= FAR_TOKENS for mean in means)
-        bins.append(np.digitize(means, BINS))
-        labels.append(f"{words}: {far} of {len(means)} at {FAR_TOKENS} or more")
-    first = min([BINS_NAMED.index("1"), *np.concatenate(bins)])
-    shown = range(first, len(BINS_NAMED))
-    edges, colours = np.append(shown, len(BINS_NAMED)) - 0.5, ["#4477aa", "#aabbcc"]
-    axis.hist(bins, edges, stacked=True, rwidth=0.9, color=colours, label=labels)
-    axis.axvline(BINS_NAMED.index("10-19") - 0.5, color=figures.INK, linestyle="--", linewidth=0.8)
-    axis.set_xticks(shown, BINS_NAMED[first:], fontsize=7)
-    axis.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
-    axis.set_ylabel("relations", fontsize=8)
-    axis.yaxis.get_major_locator().set_params(integer=True)
-    axis.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
-
-
-def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json` and the figure as SVG into `folder`; return their paths.
-
-    Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was
-    not made by `save`.
-    """
-    folder = Path(folder)
-    check_owned(folder, "stats", (FILES[0], f'"made_by": "{MADE_BY}"'), only=FILES)
-    with figures.style():
-        svg = figures.to_svg(offsets_figure(collected.configs))
-    contents = [collected.to_json(), svg]
-    return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]
+    paper), a panel for each config."""
+    panels = {
+        config: [relation.offset.mean for relation in counted.relations.values()]
+        for config, counted in configs.items()
+    }
+    return figures.histograms(panels, "offset: tokens from the head to the dependent")

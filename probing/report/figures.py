@@ -6,8 +6,6 @@ import contextlib
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ from probing.report.words import SHOWN
 
 if TYPE_CHECKING:  # a command that prints tables draws nothing
     from matplotlib.artist import Artist
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import Figure
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
 COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
@@ -72,7 +70,6 @@ class Line(NamedTuple):
     scores: np.ndarray
     colour: str
     style: str = "-"
-    points: bool = False  # markers only, for the paper's numbers
 
 
 def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
@@ -98,11 +95,8 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
 
 
 def _draw(axis: Any, places: Any, line: Line) -> None:
-    look = (
-        {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
-    )
     score, *bounds = line.scores
-    axis.plot(places, score, color=line.colour, label=line.label, **look)
+    axis.plot(places, score, color=line.colour, label=line.label, ls=line.style)
     if bounds:
         axis.fill_between(places, *bounds, color=line.colour, alpha=0.18, lw=0)
 
@@ -117,45 +111,10 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
             _draw(axis, steps, line)
         axis.set_title(title)
         axis.set_xlabel("step")
-    scale, first = axes[0][0], min((step for step in steps if step), default=1)
-    if steps[-1] > 20 * first:  # early checkpoints are often closer together; one may be of step 0
-        from matplotlib.ticker import EngFormatter
-
-        scale.set_xscale("symlog", linthresh=first, linscale=0.4)
-        scale.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k: no formula
+    scale = axes[0][0]
     scale.set_ylim(0)
     scale.set_ylabel("%")
     _legend(figure, axes)
-    return figure
-
-
-class Dots(NamedTuple):
-    """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if
-    missing; `filled`: which the test separates from 0."""
-
-    label: str
-    effects: np.ndarray
-    colour: str
-    filled: Sequence[bool]
-
-
-def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
-    """The effects in each row, such as a node type, with their intervals, those of a row below each
-    other."""
-    figure = _sized_figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
-    axis = figure.subplots()
-    axis.axvline(0, color=INK, lw=0.8)
-    step = 0.6 / len(series)
-    for number, line in enumerate(series):
-        where = np.arange(len(rows)) - 0.3 + step * (number + 0.5)
-        estimate, low, high = line.effects
-        axis.hlines(where, low, high, color=line.colour, lw=1.5)
-        faces = [line.colour if filled else PAPER for filled in line.filled]
-        axis.scatter(estimate, where, s=24, c=faces, edgecolors=line.colour, zorder=3)
-        axis.plot([], [], color=line.colour, marker="o", ms=4.9, label=line.label)
-    _name_rows(axis, rows)
-    axis.set_xlabel(label)
-    _legend(figure, axis)
     return figure
 
 
@@ -164,36 +123,14 @@ def _name_rows(axis: Any, names: Sequence[str]) -> None:
     axis.set_ylim(len(names) - 0.5, -0.5)
 
 
-def boxes(node_types: Sequence[str], panels: Mapping[str, Sequence[Any]]) -> Figure:
-    """A score of functions by node type, T1 above T0, a panel for each model: (2, functions) of
-    each type, None if the model was not run on it."""
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    size = 1.2 + 4.6 * columns, 0.5 + rows * (0.34 * len(node_types) + 0.6)
-    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
-    for axis, (name, arms), colour in zip(axes.flat, panels.items(), cycle(COLOURS)):
-        known = [number for number, scores in enumerate(arms) if scores is not None]
-        for arm, (label, face) in enumerate(((f"T1, {name}", colour), ("T0", FAINT))):
-            axis.boxplot(
-                [arms[number][arm] for number in known],
-                positions=np.array(known) + 0.36 * arm - 0.18,
-                widths=0.28,
-                whis=(5, 95),
-                showfliers=False,
-                orientation="horizontal",
-                patch_artist=True,
-                manage_ticks=False,
-                boxprops={"facecolor": face},
-                medianprops={"color": INK},
-                label=label,
-            )
-        axis.set_title(name)
-        axis.set_xlabel("Jaccard similarity")
-        axis.grid(axis="y", visible=False)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    _name_rows(axes[0][0], node_types)
-    _legend(figure, axes)
+def histograms(panels: Mapping[str, Sequence[float]], label: str) -> Figure:
+    """How many relations have a number, a panel for each title."""
+    figure, axes = _panels(1, len(panels), 3.4 * len(panels) + 1, 3)
+    for axis, (title, numbers) in zip(axes[0], panels.items()):
+        axis.hist(numbers, bins=20)
+        axis.set_title(title)
+        axis.set_xlabel(label)
+    axes[0][0].set_ylabel("relations")
     return figure
 
 
@@ -265,16 +202,10 @@ def lay_out(figure: Figure) -> Figure:
     return figure
 
 
-_SPARE = re.compile(r'(?<=\d\.\d\d)\d+| transform="rotate\(-0 [^"]*"')
-"""Of the tags of an SVG: digits below a hundredth of a point, and rotations by nothing."""
-
-
 def to_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(r"<[a-z][^>]*>", lambda tag: _SPARE.sub("", tag[0]), text.getvalue()).translate(
-        SHOWN
-    )
+    return text.getvalue().translate(SHOWN)
 
 
 def for_page(svg: str, prefix: str) -> str:
@@ -304,14 +235,10 @@ def _panels(
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def _legend(figure: FigureBase, axes: Any) -> None:
+def _legend(figure: Figure, axes: Any) -> None:
+    """Each label once, below all panels."""
     labels: dict[str, Artist] = {}
     for axis in np.ravel(axes):
         handles, names = axis.get_legend_handles_labels()
-        labels |= {fill(name, 46): handle for name, handle in zip(names, handles)}
-    # inches
-    widest = 0.45 + 0.075 * max(len(line) for label in labels for line in label.split("\n"))
-    fitting = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
-    rows = -(-len(labels) // fitting)
-    columns = -(-len(labels) // rows)  # of equal length, as far as possible
-    figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=columns)
+        labels |= dict(zip(names, handles))
+    figure.legend([*labels.values()], [*labels], loc="outside lower center", ncols=2)

@@ -3,15 +3,13 @@ curves are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
 from probing.evidence.scores import MEAN
-from probing.report.document import separated
-from probing.report.figures import Dots, stacked
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
 from probing.runs.settings import Settings
@@ -110,10 +108,3 @@ def with_marks(relation: str, few_functions: bool = False) -> list[str]:
     marks = ["few functions"] if few_functions else []
     marks += ["not in mean"] if relation in NOT_IN_MEAN else []
     return [relation, "; ".join(marks)]
-
-
-def dots(label: str, cells: Iterable[Sequence[float | None] | None], colour: str) -> Dots:
-    """Differences, [difference, low, high, p] or None, as a figure draws them."""
-    known = list(cells)
-    filled = [cell is not None and cell[3] is not None and separated(cell[3]) for cell in known]
-    return Dots(label, stacked(known), colour, filled)

@@ -86,14 +86,13 @@ def attention_case(
     relation: str | None = None,
     *,
     head: tuple[int, int] | None = None,
-    most_bytes: int = WEIGHT_BYTES,
 ) -> dict[str, Any]:
     """The attention of a model over one function, as a case of a page.
 
-    `relation`, `head`: layer and head, the ones to open with. `most_bytes`: of its weights.
+    `relation`, `head`: layer and head, the ones to open with.
     """
     names = relations_of(function.name, function.edges, relation)
-    attention = attention_over(encoder, function, config, most_bytes)
+    attention = attention_over(encoder, function, config)
     unit = language_of(config).unit
     relations = [
         {
@@ -153,11 +152,8 @@ class Attention(NamedTuple):
     weights: np.ndarray
 
 
-def attention_over(
-    encoder: Encoder, function: Shown, config: str, most_bytes: int = WEIGHT_BYTES
-) -> Attention:
-    """The attention of a model over one function, in at most so many bytes; raises ModelError if it
-    is too long."""
+def attention_over(encoder: Encoder, function: Shown, config: str) -> Attention:
+    """The attention of a model over one function; raises ModelError if it is too long."""
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
@@ -176,7 +172,7 @@ def attention_over(
     whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = default_direction(encoder, config)
     readers = whole.readers(direction)
-    fitting = most_bytes // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
+    fitting = WEIGHT_BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
     listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
     encoder.forward(encoder.inputs([ids]), listener)
     return Attention(direction, readers, np.stack(listener.tokens), np.stack(listener.weights))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle, product
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +14,9 @@ from probing.evidence.masked import Masked, comparable, gains, gather
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskSettings
-from probing.report import figures, specs
-from probing.report.document import Figure, Part, Section, Table, tested, verdict
-from probing.report.figures import COLOURS
+from probing.report import specs
+from probing.report.document import Part, Section, Table, tested, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
-from probing.runs.settings import extent
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
 MASKED_TITLE = "Masked syntax"
@@ -92,7 +90,7 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     """
     gathered = [gather(members) for members in comparable(files)]
     titles = _titles([models[0] for models in gathered])
-    files_of = file_names([f"masking-{title.partition(', partial')[0]}" for title in titles])
+    files_of = file_names([f"masking-{title.partition(', limit')[0]}" for title in titles])
     groups: list[MaskedModels] = []
     for title, file, models in zip(titles, files_of, gathered):
         settings = [model.settings for model in models]
@@ -112,15 +110,12 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
 def _titles(firsts: Sequence[Masked]) -> list[str]:
     """Of groups, from their first models: what differs from the usual, then what tells groups
     apart."""
-    all_settings = [model.settings for model in firsts]
-    titles = []
+    all_settings, titles = [model.settings for model in firsts], []
     for settings in all_settings:
         parts = [settings.config]
-        parts += [settings.split] if settings.split != "test" else []
-        parts += [f"protocol {settings.protocol}"] if settings.protocol != "current" else []
-        parts += [f"rate {settings.rate:g}"] if settings.rate != 1 else []
-        parts += [f"control {settings.control}"] if settings.control != SUB_TOKENS else []
-        parts += [f"partial, {extent(settings.limit)}"] if settings.limit is not None else []
+        for name, usual in _USUAL.items():
+            if (value := getattr(settings, name)) != usual:
+                parts.append(f"{name} {value}")
         titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
@@ -128,6 +123,15 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
         for title, model in zip(titles, firsts)
     ]
 
+
+_USUAL = {
+    "split": "test",
+    "protocol": "current",
+    "rate": 1,
+    "control": SUB_TOKENS,
+    "limit": None,
+}
+"""Settings that titles do not name where they have these values."""
 
 _OF_RUN = ("revision", "max_length", "node_types", "random_weights")
 
@@ -170,10 +174,7 @@ def _group(group: MaskedModels) -> Section:
     for name, model in group.models.items():
         if model.without_place:
             notes.append(f"{name}: {without_place(model.without_place)}")
-    parts: list[Part] = [*notes]
-    if types := group.in_enough:
-        parts.append(_effects_figure(group, types))
-    return Section(group.name, group.title, [*parts, _table(group), _floors(group)])
+    return Section(group.name, group.title, [*notes, _table(group), _floors(group)])
 
 
 def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
@@ -246,25 +247,6 @@ def _floors(group: MaskedModels) -> Table:
 def _filler_cells(scores: np.ndarray, filler: str, floor: float, gain: Any) -> dict[str, Any]:
     filler = FILLED_WITH[filler]
     return {"mean": float(scores.mean()), "filled": floor, "filler": filler, "gain": gain}
-
-
-def _effects_figure(group: MaskedModels, types: Sequence[str]) -> Figure:
-    series = []
-    for (name, model), colour in zip(group.models.items(), cycle(COLOURS)):
-        effects = [model.effects[SHOWN_SIMILARITY].get(kind) for kind in types]
-        filled = [
-            effect is not None and effect.significant and model.tells(kind, SHOWN_SIMILARITY)
-            for kind, effect in zip(types, effects)
-        ]
-        series.append(figures.Dots(name, figures.stacked(effects), colour, filled))
-    return specs.figure(
-        "masked",
-        f"{group.name}-effects",
-        lambda: figures.effects(types, series, "T1 − T0, Jaccard similarity"),
-        of=group.name,
-        group=group,
-        names=", ".join(types),
-    )
 
 
 def _provenance(groups: Sequence[MaskedModels]) -> Section:

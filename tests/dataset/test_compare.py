@@ -10,11 +10,10 @@ import pytest
 from support.commands import run
 
 from codesyntax_dataset import annotate
-from codesyntax_dataset.compare import CHANGES, changes, compare, compare_versions
+from codesyntax_dataset.compare import CHANGES, changes, compare
 from codesyntax_dataset.errors import ArgumentError, UnknownName
-from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
-from codesyntax_dataset.schema import LABELS, Annotation, Edge, Skips
+from codesyntax_dataset.schema import Annotation, Edge, Skips
 from codesyntax_dataset.sources import read
 from probing.report.dataset import compare_labels
 
@@ -139,6 +138,7 @@ def test_differences_in_the_sample_have_examples():
         ),
         (["python", "python"], ArgumentError, "two different ones"),
         (["python", "java"], ArgumentError, "two different ones of one language"),
+        (["python"], ArgumentError, "expected two different ones"),
         (["python", "python_layout"], ArgumentError, "python_layout is made of changed functions"),
         (["english", "english_space_after"], ArgumentError, "people label English in treebanks"),
         (["python", "python_exakt"], UnknownName, "did you mean 'python_exact'"),
@@ -193,43 +193,9 @@ def test_labels_of_an_earlier_version(language, code):
         edge for edge in edges if edge.relation not in {*new, *(relation for relation, *_ in moved)}
     ]
     before += [Edge(relation, *map(texts.index, places)) for relation, *places in moved]
-    config = (
-        language
-        if language in CONFIGS and variant_of(language).name == "exact"
-        else f"{language}_exact"
-    )
-    found = compare_versions([(code, Annotation(tokens, before))], config, "1.2")
-    assert found.configs == (f"{config}, labels 1.2", f"{config}, labels {LABELS}")
+    found = changes(Annotation(tokens, before), Annotation(tokens, edges))
     differing = {
-        kind: {name for name, kinds in found.relations.items() if kinds[kind].edges}
+        kind: {change.place.relation for change in found if change.kind == kind}
         for kind in CHANGES[1:]
     }
     assert differing == {"moved": {relation for relation, *_ in moved}, "new": new, "gone": set()}
-
-
-@pytest.mark.slow
-def test_labels_of_a_folder_are_compared_with_those_of_now(dataset_folder):
-    command = ["compare-labels", "--data", str(dataset_folder), "--config", "java", "--json", "-q"]
-    found = json.loads(run(*command).stdout)
-    rows = pq.read_table(dataset_folder / "java" / "test.parquet")
-    assert found["configs"] == [f"java, labels {LABELS}"] * 2
-    assert found["functions"] == {"both": rows.num_rows, "first": 0, "second": 0, "neither": 0}
-    kept = sum(kinds["kept"]["edges"] for kinds in found["relations"].values())
-    assert kept == sum(map(len, rows["relations"].to_pylist()))
-
-
-def test_functions_that_an_earlier_version_did_not_label():
-    code = "def f(a): return a"
-    tokens, edges = annotate(code, "python")
-    assert edges
-    for before, functions in (
-        (Annotation(tokens, []), "second"),
-        (Annotation(tokens, edges), "both"),
-    ):
-        assert compare_versions([(code, before)], "python", "1.0").functions[functions] == 1
-    assert (
-        compare_versions([("def f(: return", Annotation([], []))], "python", "1.0").functions[
-            "neither"
-        ]
-        == 1
-    )

@@ -98,7 +98,7 @@ def test_functions_are_those_that_the_study_read():
 
 
 def test_what_will_run_is_told_first(told, made):
-    assert f"sample: CodeBERTa-small-v1; {LIMIT} functions" in told[0]
+    assert "sample: CodeBERTa-small-v1" in told[0]
 
 
 def test_similarities_are_means_over_functions_and_node_types(made):
@@ -119,13 +119,14 @@ def test_similarities_are_means_over_functions_and_node_types(made):
     ] == [*("0.78", "0.21", "0.88", "0.17")]
     here = float(row["T1 mean: here"])
     assert float(row["T1 mean: difference"]) == pytest.approx(round(here, 2) - 0.78)
-    assert row["comparable"] == "no: other parser, other data"
+    (inputs,) = rows_of(made, "inputs")
+    assert inputs["differs"] == "parser, data"
     others = [
         row
         for row in rows_of(made, "performance")
         if row["system"] == "microsoft/codebert-base-mlm"
     ]
-    assert [row["comparable"] for row in others] == ["empty: no such model"] * 3
+    assert len(others) == 3
     assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
 
 
@@ -169,13 +170,15 @@ def test_a_placebo_has_no_effect(made):
         assert abs(mean) <= 4 * deviation / 10  # of 100 exchanges
 
 
-def test_the_page_counts_the_numbers_with_ours_beside_them(made):
+def test_every_number_is_in_one_file_and_the_effects_in_a_figure(made):
+    rows = rows_of(made, "numbers")
+    assert sum(bool(row["paper"]) for row in rows) == 90  # of the study's Table 2
     effects = [row for row in rows_of(made, "effects") if row["system"] == STUDY]
     beside = 12 + sum(
         bool(row["study's estimator: here"] and row["study's estimator: paper"]) for row in effects
     )
-    assert f"{beside} of the 90 numbers" in (made / "report/report.md").read_text(encoding="utf-8")
-    assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
+    assert sum(bool(row["paper"] and row["value"]) for row in rows) == beside
+    assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"effects"}
 
 
 @pytest.mark.usefixtures("unrendered")
@@ -189,7 +192,7 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
         return run(*arguments, **options)
 
     monkeypatch.setattr(module, "mask", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
+    with pytest.raises(KeyboardInterrupt):
         probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     assert content(output) == content(made)
@@ -199,9 +202,12 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
 def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tmp_path):
     for limit in (1, 2):
         probing.reproduce(["sample"], [str(named_model)], tmp_path, study="syntaxeval", limit=limit)
-        assert f"{limit} functions, of which" in (tmp_path / "report/report.md").read_text(
-            encoding="utf-8"
-        )
+        results = [*map(MaskResult.load, (tmp_path / "results").glob("*.masking.*.json"))]
+        assert {result.functions for result in results} == {*range(1, limit + 1)}
+        (inputs,) = rows_of(tmp_path, "inputs")
+        assert inputs["signature"] in {
+            result.signature for result in results if result.functions == limit
+        }
 
 
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import re
+import shlex
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import filelock
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from conftest import figures_unrendered
@@ -18,14 +18,14 @@ from support.commands import run
 import codesyntax_dataset
 import probing
 from codesyntax_dataset import paper
-from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SourceError
+from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from codesyntax_metric.topk_uas import score
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.evidence.protocols import MEASURES
 from probing.paper import reproduce as module
 from probing.paper.cases import CASES
-from probing.paper.inputs import Inputs
+from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.joined import ScoreRow, difference, join, pivot
 from probing.paper.measured import Measured, ProbedModel, Reproduction
 from probing.paper.page import EXHIBITS
@@ -74,28 +74,23 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.mark.usefixtures("one_thread")
 class TestRun:
     def test_every_table_and_figure_is_there(self, made):
-        """Those of natural language, without a source, with the reason; nothing else is left in the folder."""
+        """Those of natural language, without a source, are empty; nothing else is left in the folder."""
         text = (made / "report/report.md").read_text(encoding="utf-8")
         for exhibit in EXHIBITS:
             assert f"\n### {exhibit.name}. {exhibit.title}\n" in text
         for number in (7, 8):
             heading = text.index(f"### Figure {number}. ")
-            assert (
-                text[heading:].split("\n")[2].startswith("Empty: ")
-                and "was given" in text[heading : heading + 90]
-            )
+            assert text[heading:].split("\n")[2].startswith("Empty: ")
+        inputs = {row["config"]: row["differs"] for row in rows_of(made, "inputs")}
+        assert inputs["english"] == "empty: no source was given"
+        assert inputs["python"] == "data, models"
         drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
         assert drawn == {f"figure-{number}" for number in (2, 3, 4, 6, 16, 17, 18, 19)}
-        assert sorted(path.name for path in made.iterdir()) == [
-            "java",
-            "python",
-            "report",
-            "results",
-        ]
+        folders = {path.name for path in made.iterdir()}
+        assert folders == {*CONFIGS["python"], *CONFIGS["java"], "report", "results"}
 
     def test_what_will_run_is_told_first(self, told, made):
-        assert "java_skip_semicolon from " in told[0] and ": tiny; " in told[0]
-        assert "english: left out, no source" in told[0]
+        assert "java_skip_semicolon from " in told[0] and ": tiny" in told[0]
 
     @pytest.mark.parametrize(("rule", "table"), [("first", 3), ("any", 5)])
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
@@ -120,84 +115,78 @@ class TestRun:
                     round(ours, 1) - theirs
                 )
             assert rows["CuBERT"][here] == "" and float(rows["CuBERT"][f"k = {k}: paper"])
-        assert rows["CuBERT"]["comparable"] == "empty: no such model"
-        assert rows["Offset"]["comparable"] == "no: other data, other functions"
-        assert rows["tiny"]["comparable"] == "not in the paper"
+        assert {row["differs"] for row in rows.values()} == {"data, models"}
 
-    def test_relations_are_against_the_best_offset(self, made):
-        """Table 9 has the paper's 34 relations, largest difference first, and Table 6 its ends."""
+    def test_relations_are_beside_the_best_offset(self, made):
+        """Table 9 has the paper's 34 relations in the paper's order."""
         rows = rows_of(made, "table-9")
         published = paper.relation_scores("python", "first")
-        assert {row["group"] for row in rows} == set(published)
-        differences = [
-            float(row["tiny − Offset: here"]) for row in rows if row["tiny − Offset: here"]
-        ]
-        assert differences == sorted(differences, reverse=True) and len(differences) > 10
+        assert [row["group"] for row in rows] == [*published]
+        assert sum(bool(row["tiny: here"]) for row in rows) > 10
         for row in rows:
             theirs = published[row["group"]]
             assert float(row["CuBERT: paper"]) == theirs.cubert
             assert float(row["Offset: paper"]) == theirs.offset_score
-            assert int(row["Offset: paper, which"]) == theirs.offset
-            assert float(row["CuBERT − Offset: paper"]) == pytest.approx(
-                theirs.cubert - theirs.offset_score
-            )
-            if row["tiny: here"]:
-                difference = float(row["tiny: here"]) - float(row["Offset: here"])
-                assert float(row["tiny − Offset: here"]) == pytest.approx(difference)
+            assert int(row["Offset: chosen in the paper"]) == theirs.offset
         test = next(row for row in rows if row["group"] == "If:if->test")
         # most tests stand behind their `if`, without a bracket
-        assert test["Offset: here, which"] == "1"
+        assert test["Offset: chosen"] == "1"
         result = probing.load(next((made / "results").glob("tiny.python.test.????????.json")))
         best = result.relations["If:if->test"]["first"]["1"]
         assert float(test["tiny: here"]) == best["score"]
-        assert test["tiny: here, which"] == (
-            f"{best['layer']}-{best['head']}" if best["score"] else "-"
+        assert test["tiny: chosen"] == (f"{best['layer']}-{best['head']}" if best["score"] else "-")
+
+    def test_every_number_is_in_one_file(self, made):
+        rows = rows_of(made, "numbers")
+        (row,) = (
+            row
+            for row in rows
+            if (row["config"], row["group"], row["measure"]) == ("python", "If:if->test", "edges")
         )
-        ends = [row["group"] for row in rows_of(made, "table-6") if row["config"] == "python"]
-        with_both = [row["group"] for row in rows if row["tiny − Offset: here"]]
-        assert ends == with_both[:5] + with_both[-5:]
+        assert (row["paper"], row["differs"]) == ("34250", "data, models")
+        assert {row["config"] for row in rows} > {"german", "java_skip_semicolon"}
 
     def test_heads_of_cases_are_best_on_all_other_functions(self, made):
-        """Counted from the ledger; the page has the code and the weights of each case."""
+        """Counted from the ledger."""
         rows = rows_of(made, "cases")
-        assert {"1", "9", "10"} <= {row["figure"] for row in rows}
-        lacking = {case.figure for case in CASES} - {int(row["figure"]) for row in rows}
-        assert 5 in lacking
-        notes = (
-            (made / "report/report.md")
-            .read_text(encoding="utf-8")
-            .partition("Without such a function: Figure ")[2]
-        )
-        assert lacking <= {
-            int(number) for number in re.findall(r"(\d+) \(", notes.partition("\n")[0])
-        }
-        page = (made / "report/models/cases.html").read_text(encoding="utf-8")
-        cases = json.loads(
-            re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1)
-        )
-        assert len(cases) == len(rows)
-        for number, (row, case) in enumerate(zip(rows, cases)):
+        figures = [int(row["figure"]) for row in rows]
+        assert {1, 9, 10} <= {*figures} < {case.figure for case in CASES}
+        assert figures == sorted(figures) and 5 not in figures
+        for row in rows:
             config, relation = row["config"], row["relation"]
-            assert case["name"] == f"Figure {row['figure']}, {config}: {relation}"
-            assert row["page, page"] == f"models/cases.html#{number}"
+            words = shlex.split(row["command"])
             data = pq.read_table(made / config / "codesyntax" / config / "test.parquet").to_pylist()
-            shown = int(row["function"].rpartition(" ")[2])
+            shown = int(words[words.index("--id") + 1])
             (place,) = (place for place, function in enumerate(data) if function["id"] == shown)
             assert 10 <= len(data[place]["tokens"]) <= 60
             result = next((made / "results").glob(f"tiny.{config}.test.????????.json"))
             ledger = probing.load(result).ledger
             named = ledger.relation == ledger.relations.index(relation)
-            assert int(row["edges"]) == (named & (ledger.function == place)).sum()
+            edges = np.bincount(
+                ledger.function[named & (ledger.tokens >= 10) & (ledger.tokens <= 60)]
+            )
+            assert place == edges.argmax() and edges.max() > 0
             if row["figure"] == "1":  # labels alone
-                assert case["kind"] == "labels" and case["opened"] == relation
+                assert "--labels" in words and row["head"] == ""
                 continue
             hits = ledger.ranks[0] == 0  # (edges, layers, heads)
             elsewhere = hits[named & (ledger.function != place)].mean(axis=0)
             layer, head = map(int, row["head"].split("-"))
             assert elsewhere[layer, head] == elsewhere.max()
-            assert float(row["found elsewhere"]) == pytest.approx(100 * elsewhere.max())
-            assert case["head"] == [layer, head]
-            assert int(row["found"]) == hits[named & (ledger.function == place), layer, head].sum()
+            assert words[words.index("--head") + 1] == row["head"]
+
+    @pytest.mark.parametrize("figure", ["1", "9"])
+    def test_the_command_of_a_case_draws_it(self, made, figure, tmp_path, monkeypatch):
+        """As it is printed, in the folder of the reproduction; only the page is written elsewhere."""
+        (case,) = (row for row in rows_of(made, "cases") if row["figure"] == figure)
+        program, *words = shlex.split(case["command"])
+        assert program == "codesyntax"
+        monkeypatch.chdir(made)
+        page = run(*words, "--output", tmp_path / "page.html").output
+        assert Path(page.strip()) == tmp_path / "page.html"
+        assert f'"{case["relation"].replace(">", chr(92) + "u003e")}"' in Path(
+            page.strip()
+        ).read_text(encoding="utf-8")
 
     def test_errors_are_those_of_the_analysis(self, made):
         """Table 7: all first choices that are wrong, of the rule first."""
@@ -210,7 +199,6 @@ class TestRun:
             )
             rows = [row for row in rows_of(made, "table-7") if row["config"] == config]
             assert sum(int(row["errors: here"]) for row in rows) == wrong > 0
-            assert sum(float(row["percent: here"]) for row in rows) == pytest.approx(100)
 
     def test_attended_tokens_are_shares_of_each_head(self, made):
         for row in rows_of(made, "section-4.2"):
@@ -236,18 +224,20 @@ class TestRun:
 
     def test_semicolon_is_a_keyword_of_java(self, made):
         """As in the paper's numbers: it finds the ends of statements. Where it is never predicted, it is none."""
-        data = made / "java/codesyntax"
         found = {}
-        for config, figure in (("java", 16), ("java_skip_semicolon", 4)):
-            edges = read_edges(data, config, "test")
+        numbers = rows_of(made, "numbers")
+        for config in ("java", "java_skip_semicolon"):
+            edges = read_edges(made / config / "codesyntax", config, "test")
             words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")[
                 "scores"
             ]["1"]
-            rows = {
-                (row["rule"], row["config"], row["system"], row["k"]): row
-                for row in rows_of(made, f"figure-{figure}")
-            }
-            found[config] = words, float(rows["last", config, "Keyword", "1"]["value"])
+            (here,) = (
+                float(row["value"])
+                for row in numbers
+                if [row[name] for name in ("config", "rule", "system", "k", "group")]
+                == [config, "last", "Keyword", "1", "mean"]
+            )
+            found[config] = words, here
         words, here = found["java"]
         assert here > words
         words, here = found["java_skip_semicolon"]
@@ -262,27 +252,16 @@ class TestRun:
 
         def killed(*arguments, **options):
             calls.append(arguments)
-            if len(calls) in (2, 6):  # with what a kill leaves: files that are not yet renamed
-                for folder in ("", "results", "python"):
-                    (output / folder / ".codesyntax-x.tmp").mkdir(parents=True)
-                (output / "results/.codesyntax-x.tmp/one.json").write_text("{")
+            if len(calls) in (2, 6):
                 raise KeyboardInterrupt
             return run(*arguments, **options)
 
         monkeypatch.setattr(module, "probe", killed)
         for _ in range(2):
-            with pytest.raises(KeyboardInterrupt, match="run the same command again"):
+            with pytest.raises(KeyboardInterrupt):
                 probing.reproduce([str(source)], [str(tiny_model)], output)
         probing.reproduce([str(source)], [str(tiny_model)], output)
         assert content(output) == content(made)
-
-    def test_another_run_in_the_folder_is_refused(self, made, source, tiny_model):
-        with (
-            filelock.FileLock(made / ".lock"),
-            pytest.raises(LedgerError, match="another run is writing"),
-        ):
-            probing.reproduce([str(source)], [str(tiny_model)], made)
-        (made / ".lock").unlink(missing_ok=True)
 
 
 def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Reproduction:
@@ -292,28 +271,27 @@ def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 
     }
     counted = SimpleNamespace(functions=18_701 - lost, relations=relations)
     probed = {name: ProbedModel(name, direction, "") for name, direction in models.items()}
-    inputs = Inputs({}, {}, {}, {"java": "no source"}, limit)
-    return Reproduction(inputs, {"python": Measured(1, probed, [])}, {"python": counted})
+    inputs = Inputs({}, {}, {}, limit)
+    return Reproduction(inputs, {"python": Measured(probed, [])}, {"python": counted})
 
 
 ALL = dict.fromkeys(("CuBERT", "CodeBERT", "RoBERTa"), HEAD_TO_DEPENDENT)
 
 
 @pytest.mark.parametrize(
-    ("made", "standing"),
+    ("made", "differs"),
     [
-        (_of_the_paper(ALL), "yes"),
-        (_of_the_paper(ALL, limit=20), "no: partial"),
-        (_of_the_paper(ALL, lost=1), "no: other data"),
-        (_of_the_paper({"CuBERT": HEAD_TO_DEPENDENT}), "no: other functions"),
-        (_of_the_paper(ALL | {"CuBERT": DEPENDENT_TO_HEAD}), "no: other direction"),
-        (_of_the_paper({"gpt2": HEAD_TO_DEPENDENT}), "empty: no such model"),
+        (_of_the_paper(ALL), ""),
+        (_of_the_paper(ALL, limit=20), "limit"),
+        (_of_the_paper(ALL, lost=1), "data"),
+        (_of_the_paper({"CuBERT": HEAD_TO_DEPENDENT}), "models"),
+        (_of_the_paper(ALL | {"CuBERT": DEPENDENT_TO_HEAD}), "direction"),
     ],
 )
-def test_numbers_compare_where_the_inputs_are_the_papers(made, standing):
-    assert made.standing("python", "CuBERT") == standing
-    assert made.standing("java", "CuBERT") == "empty: no data"
-    assert made.standing("python", "gpt2") == "not in the paper"
+def test_numbers_compare_where_the_inputs_are_the_papers(made, differs):
+    """A direction is that of one model."""
+    assert made.differs("python", "CuBERT") == differs
+    assert made.differs("python", "Offset") == differs.replace("direction", "")
 
 
 def test_models_have_the_names_of_the_paper():
@@ -335,12 +313,12 @@ def test_numbers_are_joined_by_all_that_they_are_of():
         ScoreRow("python", "mean", "Offset", 43.58, k=3),
     ]
     papers = [ScoreRow("python", "mean", "Offset", 43.6, k=k) for k in (1, 3)]
-    frame = join(ours, papers, lambda config, system: f"{config}, {system}")
-    rows = frame[["system", "k", "value", "paper", "difference", "comparable"]].to_numpy().tolist()
+    frame = join(ours, papers)
+    rows = frame[["system", "k", "value", "paper", "difference"]].to_numpy().tolist()
     assert rows == [
-        ["Offset", 1, None, 43.6, None, "python, Offset"],
-        ["Offset", 3, 43.58, 43.6, 0.0, "python, Offset"],
-        ["mine", 1, 1.0, None, None, "python, mine"],
+        ["Offset", 1, None, 43.6, None],
+        ["Offset", 3, 43.58, 43.6, 0.0],
+        ["mine", 1, 1.0, None, None],
     ]
     table = pivot("name", "title", frame, ("system",), "k")
     assert [column.full_name for column in table.columns] == [
@@ -369,11 +347,10 @@ def test_differences_of_counts(count, text):
     ("sources", "models", "error", "message"),
     [
         (["python=a", "python=b"], ["m"], CodeSyntaxError, "python has 2 sources, a and b"),
-        (["no/such/folder"], ["m"], SourceError, "does not exist"),
-        (["sample", "german=no/such/file.conllu"], ["m"], SourceError, "does not exist"),
         (["sample"], ["no such model"], ModelError, "no such folder"),
         (["sample"], ["python={tiny}", "{tiny}", "python={tiny}"], None, ""),
         (["sample"], ["{tiny}", "{twin}"], CodeSyntaxError, "both named tiny"),
+        (["sample"], ["{cubert}-1", "{cubert}-2"], CodeSyntaxError, "both named CuBERT"),
     ],
 )
 def test_inputs_are_checked_before_anything_runs(
@@ -382,10 +359,10 @@ def test_inputs_are_checked_before_anything_runs(
     """A model that is given twice is one model; a language without any has baselines alone."""
     from probing.paper import inputs
 
-    twin = tmp_path / "tiny"
-    twin.mkdir()
-    (twin / "config.json").write_bytes((tiny_model / "config.json").read_bytes())
-    models = [model.format(tiny=tiny_model, twin=twin) for model in models]
+    twin, cubert = tmp_path / "tiny", tmp_path / "cubert"
+    for copy in (twin, tmp_path / "cubert-1", tmp_path / "cubert-2"):
+        shutil.copytree(tiny_model, copy)
+    models = [model.format(tiny=tiny_model, twin=twin, cubert=cubert) for model in models]
     if error is None:
         read = inputs.read(sources, models)
         assert [len(read.models[language]) for language in ("python", "java", "german")] == [
@@ -393,7 +370,7 @@ def test_inputs_are_checked_before_anything_runs(
             1,
             1,
         ]
-        assert read.languages == ["python", "java"]
+        assert [*read.sources] == ["python", "java"]
         assert "java, java_with_new_lines, java_skip_semicolon from sample: baselines only" in (
             inputs.read(sources, models[:1]).text()
         )
@@ -424,23 +401,32 @@ def test_a_model_of_one_language_is_probed_on_that(tmp_path):
     assert paper.name_of(read.models["java"][0].name, "java") == "CuBERT"
 
 
-def test_a_language_that_the_source_lacks_is_left_out(tmp_path, tiny_model):
+@pytest.mark.slow
+@pytest.mark.usefixtures("unrendered")
+def test_a_language_that_the_source_lacks_is_left_out(tmp_path):
     """With the reason; as a published dataset of one language lacks the other, and its ablation."""
-    from probing.paper import inputs
-
     function = {
         "code": "q = queue",
         "tokens": ["q", "=", "queue"],
         "id": 1,
         "relns": {"Assign:target->value": [[0, 2, 2]]},
     }
-    (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([function]))
-    read = inputs.read([str(tmp_path)], [str(tiny_model)])
-    assert list(read.functions) == ["python"]
-    assert (
-        read.missing["java"] == f"{tmp_path.name} has the published labels of python, not of java"
-    )
-    assert "not of python_with_new_lines" in read.missing["python_with_new_lines"]
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/CodeSyntax_python.json").write_text(json.dumps([function]))
+    told: list[str] = []
+    probing.reproduce([str(tmp_path / "source")], [], tmp_path / "made", tell=told.append)
+    differs = {row["config"]: row["differs"] for row in rows_of(tmp_path / "made", "inputs")}
+    assert differs["python"] == "data, models"
+    lacks = "empty: source has the published labels of python, not of "
+    assert differs["java"] == f"{lacks}java"
+    assert differs["python_with_new_lines"].startswith(f"{lacks}python_with_new_lines")
+    assert any(line.startswith("java: left out, ") for line in told)
+
+
+def test_a_source_of_which_nothing_can_be_built_is_an_error(tmp_path):
+    with pytest.raises(SourceError, match="does not exist"):
+        probing.reproduce(["no/such/folder"], [], tmp_path / "made")
+    assert not (tmp_path / "made/report").exists()
 
 
 def test_what_is_not_ours_is_not_touched(tmp_path, tiny_model):

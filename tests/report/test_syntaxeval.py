@@ -211,11 +211,6 @@ def test_functions_are_counted_that_are_not_compared(masked, written):
         )
 
 
-def test_the_figure_has_the_rows_and_models_of_the_table(written):
-    drawn = (written / "figures/masking-python-effects.svg").read_text(encoding="utf-8")
-    assert ">return_statement<" in drawn and "max-length 550" in drawn
-
-
 def test_published_numbers_are_those_of_the_paper(shared):
     theirs = json.loads((shared / "paper/syntaxeval_published.json").read_text())
     names = dict(zip(published.MODELS, ("M1", "M2")))
@@ -378,13 +373,13 @@ def test_page_stands_alone_and_fits(written, opened):
     """The `page` fixture fails on an error in the console and on a request to another host."""
     assert opened.locator("main h2").all_inner_texts() == ["Masked syntax"]
     assert opened.locator("main h3").all_inner_texts() == [
-        "python, partial, first 80 functions",
+        "python, limit 80",
         "Results and signatures",
     ]
     linked = [
         link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()
     ]
-    assert len(linked) == opened.locator("table, figure").count() == 6
+    assert len(linked) == opened.locator("table, figure").count() == 5
     assert [path for path in linked if not (written / path).is_file()] == []
     opened.set_viewport_size({"width": 400, "height": 800})
     for scheme in ("light", "dark"):
