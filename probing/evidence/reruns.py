@@ -456,7 +456,7 @@ class CopiesVerifier(Verifier[Masking]):
     COUNTED = ("skips", "dropped")
     RERUN = "copies again"
     TOLERANCE: ClassVar = {
-        **dict.fromkeys((*HITS, *SIMILARITIES), 0.0),
+        **dict.fromkeys((HITS, *SIMILARITIES), 0.0),
         **dict.fromkeys(FILLED, _EXACT),
         "log_probability": DECIMALS_APART,
     }
@@ -495,7 +495,7 @@ class CopiesVerifier(Verifier[Masking]):
         rows = again[order]
         unsure = np.concatenate(counts)[order]
         similar = np.where(unsure > 0, 1.0, _EXACT)
-        tolerance = {**self.TOLERANCE, **dict.fromkeys(HITS, unsure)}
+        tolerance = {**self.TOLERANCE, HITS: unsure}
         tolerance |= dict.fromkeys(SIMILARITIES, similar)
         share = float(unsure.sum() / rows["masked"].sum())
         if share <= MOST_UNSURE:
@@ -511,7 +511,7 @@ class CopiesVerifier(Verifier[Masking]):
         asked: np.ndarray,
     ) -> np.ndarray:
         """Rows whose hits and similarities no text of near-tied predictions gives."""
-        other = claimed[HITS[0]] != rerun.rows[HITS[0]]
+        other = claimed[HITS] != rerun.rows[HITS]
         for name in SIMILARITIES:
             other |= ~np.isclose(claimed[name], rerun.rows[name], 0, _EXACT, True)
         impossible = np.zeros(len(claimed), bool)
@@ -541,7 +541,7 @@ def _pairs(ledger: RowLedger) -> Hits:
     where trees could not be compared, T1 may have been anything."""
     rows = ledger.rows
     first = rows[rows["copy"] == 0]
-    restored = rows[HITS[0]] / rows["masked"]
+    restored = rows[HITS] / rows["masked"]
     outcomes = np.stack([*(rows[name] for name in SIMILARITIES), restored])
     copies = 100 * outcomes.reshape(len(outcomes), len(first), -1)
     t1 = copies[..., 0]
@@ -592,7 +592,7 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
     claimed = [row[name] for name in SIMILARITIES]
     for predicted in map(np.array, product(*ties)):
         hits = (predicted == true).sum()
-        if hits == row[HITS[0]]:
+        if hits == row[HITS]:
             similarities = restoration.similarity(read, copy.positions, predicted)
             if np.allclose(claimed, similarities, 0, _EXACT, True):
                 return True

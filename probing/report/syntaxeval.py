@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,23 +166,10 @@ def _effect_verdict(model: Masked, kind: str, outcome: str) -> str:
 
 
 def _group(group: MaskedModels) -> Section:
-    notes = [specs.text("masking", settings=group.settings, control=group.control)]
-    for name, model in group.models.items():
-        if model.without_place:
-            notes.append(f"{name}: {without_place(model.without_place)}")
-    parts: list[Part] = [*notes]
+    parts: list[Part] = [specs.text("masking", settings=group.settings, control=group.control)]
     if types := group.in_enough:
         parts.append(_effects_figure(group, types))
     return Section(group.name, group.title, [*parts, _table(group), _floors(group)])
-
-
-def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
-    """Which nodes the control `spans` leaves out, in words."""
-    shares = [f"{kind} {without:,} of {total:,}" for kind, (without, total) in nodes.items()]
-    return (
-        "Some nodes are not masked, because their function has no other span of code of that length: "
-        f"{', '.join(shares)}."
-    )
 
 
 def _table(group: MaskedModels) -> Table:
@@ -310,7 +297,6 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
         rows.append(row)
     control = RANDOM[result.settings.control]
     below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
-    below += [without_place(result.without_place)] if result.without_place else []
     below.append(result.signature)
     if failed := sum(scores.failed for scores in result.node_types.values()):
         below.append(f"failed comparisons, left out of all means: {failed}")

@@ -340,8 +340,7 @@ in_silenced = attacks(SILENCED, 2, "hundredths of a nat, as the benchmark measur
 def perfect(rows: np.ndarray, which: np.ndarray) -> None:
     for name in SIMILARITIES:
         rows[name][which] = 1
-    for name in HITS:
-        rows[name][which] = rows["masked"][which]
+    rows[HITS][which] = rows["masked"][which]
 
 
 def worst_functions(rows: np.ndarray, number: int) -> np.ndarray:
@@ -377,13 +376,12 @@ def controls_restore_less(rows):
     some = (rows["copy"] > 0) & (rows["function"] % 4 == 0)
     for name in SIMILARITIES:
         rows[name][some] *= 0.9
-    for name in HITS:
-        rows[name][some] //= 2
+    rows[HITS][some] //= 2
 
 
 @in_masked(ROWS)
 def one_hit_more_in_every_function(rows):
-    rows["hits_1"][(rows["copy"] == 0) & (rows["hits_1"] < rows["hits_5"])] += 1
+    rows["hits_1"][(rows["copy"] == 0) & (rows["hits_1"] < rows["masked"])] += 1
 
 
 @in_masked(ROWS)
