@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from probing.instruments.attention.result import ProbeResult, load
     from probing.instruments.information.inform import inform
     from probing.instruments.likelihood.likelihood import prefer, surprise
-    from probing.instruments.masking.fill import fill_masks
     from probing.instruments.masking.mask import mask
-    from probing.instruments.masking.masking import mask_positions
     from probing.instruments.merge import merge
     from probing.instruments.silencing.ablate import ablate
     from probing.paper.reproduce import reproduce
@@ -38,11 +36,9 @@ __all__ = [
     "compare",
     "compare_labels",
     "evaluate",
-    "fill_masks",
     "inform",
     "load",
     "mask",
-    "mask_positions",
     "merge",
     "prefer",
     "probe",
@@ -66,11 +62,9 @@ _PUBLIC = {
     "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.dataset",
     "evaluate": "probing.evidence.training",
-    "fill_masks": "probing.instruments.masking.fill",
     "inform": "probing.instruments.information.inform",
     "load": "probing.instruments.attention.result",
     "mask": "probing.instruments.masking.mask",
-    "mask_positions": "probing.instruments.masking.masking",
     "merge": "probing.instruments.merge",
     "prefer": "probing.instruments.likelihood.likelihood",
     "probe": "probing.instruments.attention.probe",

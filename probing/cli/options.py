@@ -97,7 +97,9 @@ sample = click.option(
     help="Draw N functions, the same for every model and its controls; the result is marked as partial.",
 )
 batch_tokens = click.option(
-    "--batch-tokens", type=POSITIVE, help="Sub-tokens per batch; this does not change scores."
+    "--batch-tokens",
+    type=POSITIVE,
+    help="Sub-tokens per batch; this changes scores by rounding at most.",
 )
 
 max_length = click.option(

@@ -69,7 +69,7 @@ class FillerGain(NamedTuple):
 @dataclass(frozen=True)
 class Masked:
     """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`,
-    `without_place`, `run`: as in MaskResult, of all that was run.
+    `run`: as in MaskResult, of all that was run.
 
     `node_types`: those that can be compared; `hits`: of each outcome, on the functions with a node
     type that all models with it share, whose trees all could be compared; `masked`: node type ->
@@ -90,7 +90,6 @@ class Masked:
     skips: dict[str, int]
     dropped: dict[str, int]
     uncompared: dict[str, int]
-    without_place: dict[str, tuple[int, int]]
     run: MaskRun
 
     @cached_property
@@ -231,7 +230,6 @@ def _masked_evidence(
         "copies",
         "skips",
         "dropped",
-        "without_place",
         "run",
     )
     return Masked(

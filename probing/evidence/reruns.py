@@ -428,7 +428,7 @@ class CopiesVerifier(Verifier[Masking]):
     COUNTED = ("skips", "dropped")
     RERUN = "copies again"
     TOLERANCE: ClassVar = {
-        **dict.fromkeys((*HITS, *SIMILARITIES), 0.0),
+        **dict.fromkeys((HITS, *SIMILARITIES), 0.0),
         **dict.fromkeys(FILLED, _EXACT),
         "log_probability": DECIMALS_APART,
     }
@@ -467,7 +467,7 @@ class CopiesVerifier(Verifier[Masking]):
         rows = again[order]
         unsure = np.concatenate(counts)[order]
         similar = np.where(unsure > 0, 1.0, _EXACT)
-        tolerance = {**self.TOLERANCE, **dict.fromkeys(HITS, unsure)}
+        tolerance = {**self.TOLERANCE, HITS: unsure}
         tolerance |= dict.fromkeys(SIMILARITIES, similar)
         share = float(unsure.sum() / rows["masked"].sum())
         if share <= MOST_UNSURE:
@@ -491,7 +491,7 @@ def _pairs(ledger: RowLedger) -> Hits:
     where trees could not be compared, T1 may have been anything."""
     rows = ledger.rows
     first = rows[rows["copy"] == 0]
-    restored = rows[HITS[0]] / rows["masked"]
+    restored = rows[HITS] / rows["masked"]
     outcomes = np.stack([*(rows[name] for name in SIMILARITIES), restored])
     copies = 100 * outcomes.reshape(len(outcomes), len(first), -1)
     t1 = copies[..., 0]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from codesyntax_dataset.errors import ModelError
@@ -27,15 +26,11 @@ from probing.models.loaded import (
     full_precision,
     largest,
     positions_of,
+    quiet,
     without_cache,
 )
-from probing.models.transfer import send
 
 logger = logging.getLogger(__name__)
-
-KS = (1, 5, 10)
-"""A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true
-one."""
 
 NEAR_LOGITS = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
 """Logits as near as this may be in another order in another batch; in half precision any two may,
@@ -260,8 +255,8 @@ class MaskedModel(ScoringModel):
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on
         its device. The four numbers are the id with the largest logit, the lowest where several
-        tie; within how many of KS the true one is; its log-probability, in nats; and 1 if another
-        order of logits within NEAR_LOGITS of each other could change the first two, otherwise 0.
+        tie; 1 if it is the true one, otherwise 0; the log-probability of the true one, in nats; and
+        1 if the two largest logits are within NEAR_LOGITS of each other, otherwise 0.
         """
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
@@ -286,42 +281,19 @@ def masked(inputs: Batch, rows: Tensor, columns: Tensor, mask: int) -> dict[str,
     return {**inputs, "input_ids": ids.index_put((rows, columns), ids.new_full((), mask))}
 
 
-def _compared_logits(
-    logits: Tensor, truth: Tensor, near: float, largest: int | None = KS[-1] + 2
-) -> Tensor:
+def _compared_logits(logits: Tensor, truth: Tensor, near: float) -> Tensor:
     """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids
-    (M,).
+    (M,)."""
+    predicted, true = logits.argmax(dim=1), logits.gather(1, truth[:, None])[:, 0]
+    chance = true - logits.logsumexp(dim=1)
+    unsure = _near_ties(logits, near)
+    return torch.stack([predicted, predicted == truth, chance, unsure], dim=1).double()
 
-    The `largest` logits decide them, None for all, unless more than these are equal.
-    """
-    true = logits.gather(1, truth[:, None])
-    if largest is None or largest >= logits.shape[1]:
-        top, ids, largest = logits, torch.arange(logits.shape[1], device=logits.device), None
-    else:
-        top, ids = logits.topk(largest, dim=1)
-    best = top.amax(dim=1, keepdim=True)
-    predicted = torch.where(top == best, ids, logits.shape[1]).amin(dim=1)  # the lowest of a tie
-    # NaN is larger, so that no hit comes of it
-    rank = (~(top <= true)).sum(dim=1) + ((top == true) & (ids < truth[:, None])).sum(dim=1)
-    fewest, most = (top > true + near).sum(dim=1), (top > true - near).sum(dim=1) - 1
-    unsure = ((top > best - near).sum(dim=1) > 1) & (near > 0)
-    for k in KS:
-        unsure |= (fewest < k) & (most >= k)
-    within = torch.stack([rank < k for k in KS]).sum(dim=0).double()
-    chance = (true[:, 0] - logits.logsumexp(dim=1)).double()
-    numbers = torch.stack(
-        [predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1
-    )
-    if largest is None:
-        return numbers
-    least, last = top[:, -1], top[:, KS[-1] - 1]
-    # ties that go on
-    beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))
-    if logits.device.type == "cuda":  # asking which rows these are would be waiting for it
-        return torch.where(beyond[:, None], _compared_logits(logits, truth, near, None), numbers)
-    if beyond.any():
-        numbers[beyond] = _compared_logits(logits[beyond], truth[beyond], near, None)
-    return numbers
+
+def _near_ties(logits: Tensor, near: float) -> Tensor:
+    """Whether the two largest of some logits (M, vocabulary) are nearer than this: (M,)."""
+    largest = logits.topk(2).values
+    return largest[:, 0] - largest[:, 1] < near
 
 
 class Convention(NamedTuple):
@@ -391,10 +363,7 @@ class InfillingModel(ScoringModel):
                 f"{self.name} restores nothing: it is a decoder without fill-in-the-middle tokens; use one that has "
                 f"those of {known}, or a masked language model"
             )
-        # a cache has a column for each sub-token of a text, and one for each that is written:
-        # windows count columns
-        window = (getattr(loaded.model.config, "sliding_window", None) or 2 * self.longest + 6) // 2
-        self.longest = min(self.longest, min(window, positions_of(loaded.model) or window) - 3)
+        self.longest = min(self.longest, (positions_of(loaded.model) or self.longest + 3) - 3)
         self._marks = [
             [token] for token in self.tokenizer.convert_tokens_to_ids(list(convention.marks))
         ]
@@ -425,87 +394,46 @@ class InfillingModel(ScoringModel):
 
         `inputs`: a batch of `texts`; `rows`, `columns` (M,): what stood in their holes. A hole is
         written from left to right, each sub-token after those written before; behind a stop there
-        is nothing. The rank and the probability of a true sub-token are those after the true ones
-        before it.
+        is nothing. Whether a true sub-token is the likeliest, and its probability, are those after
+        the true ones before it.
         """
-        cached: dict[str, Any] = {"past_key_values": DynamicCache(), "use_cache": True}
         truth = inputs["input_ids"][rows, columns]
-        numbers = self.compared({**inputs, **cached}, rows, columns - 1, truth).cpu().numpy()
-        written, unsure = numbers[:, 0], numbers[:, 3]
-        text, column, true = (tensor.cpu().numpy() for tensor in (rows, columns, truth))
-        end = np.searchsorted(text, text, side="right")
-        # of each text, up to the first sub-token that is another one, this pass has written what
-        # the model writes
-        other = np.flatnonzero(written != true)
-        open_positions = other[np.unique(text[other], return_index=True)[1]]
-        mask, running = (
-            inputs["attention_mask"].cpu().numpy().copy(),
-            np.arange(len(inputs["input_ids"])),
-        )
-        mask[text[open_positions]] *= np.arange(mask.shape[1]) < column[open_positions, None]
-        while True:
-            stopped = np.isin(written[open_positions], self._stops)
-            for position in open_positions[stopped]:
-                written[position : end[position]] = self._nothing
-            open_positions = open_positions[~stopped & (open_positions + 1 < end[open_positions])]
-            if not len(open_positions):
-                return torch.from_numpy(numbers)
-            chosen, running = np.searchsorted(running, text[open_positions]), text[open_positions]
-            if len(chosen) < len(mask):
-                cached["past_key_values"].batch_select_indices(send(chosen, self.device))
-            mask = np.pad(mask[chosen], ((0, 0), (0, 1)), constant_values=1)
-            ids = written[open_positions, None].astype(np.int64)
-            step = {
-                "input_ids": ids,
-                "attention_mask": mask,
-                "position_ids": column[open_positions, None],
-            }
-            sent = {name: send(tensor, self.device) for name, tensor in step.items()}
-            open_positions = open_positions + 1
-            each = torch.arange(len(open_positions), device=self.device)
-            behind = truth[send(open_positions, self.device)]
-            new = (
-                self.compared({**sent, **cached}, each, torch.zeros_like(each), behind)
-                .cpu()
-                .numpy()
-            )
-            written[open_positions], unsure[open_positions] = (
-                new[:, 0],
-                np.maximum(unsure[open_positions], new[:, 3]),
-            )
+        numbers = self.compared(inputs, rows, columns - 1, truth).cpu()
+        text, column = rows.cpu().numpy(), columns.cpu().numpy()
+        for hole in np.split(np.arange(len(text)), np.flatnonzero(np.diff(text)) + 1):
+            # up to the first other sub-token, the model has read just what it writes
+            other = hole[numbers[hole, 1].numpy() == 0]
+            if len(other):
+                before = inputs["input_ids"][text[other[0]], : column[other[0]]]
+                self._write(before, numbers[other[0] : hole[-1] + 1])
+        return numbers
 
-    def examine(self) -> Self:
-        """The self-check of a decoder; and of what it writes into a hole in a batch, and alone."""
-        super().examine()
-        holes: list[tuple[np.ndarray, np.ndarray]] = []
-        for ids, _, special in self.encode(TEXTS):
-            inner = np.flatnonzero(~special)
-            holes += self.texts(ids, inner[len(inner) // 4 : len(inner) // 2])
-        try:
-            together, alone = self._written(holes), [self._written([hole]) for hole in holes]
-        except Exception as error:  # a model's code may fail in any way when it gets a cache
-            self.require(
-                "continues a text",
-                False,
-                error_line(error),
-                "it does not continue what it has read",
-            )
-        both = np.stack([together, np.concatenate(alone)])
-        apart = int(((both[0, :, 0] != both[1, :, 0]) & (both[:, :, 3] == 0).all(axis=0)).sum())
-        self.require(
-            "holes are filled in a batch as alone",
-            apart == 0,
-            f"{apart} of {len(together)} sub-tokens differ",
-            "what it writes depends on the batch",
-        )
-        return self
-
-    def _written(self, texts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """`scores` of some of `texts`, in one batch."""
-        rows = np.repeat(np.arange(len(texts)), [len(positions) for _, positions in texts])
-        columns = np.concatenate([positions for _, positions in texts])
-        inputs = self.inputs([ids for ids, _ in texts])
-        return self.scores(inputs, send(rows, self.device), send(columns, self.device)).numpy()
+    def _write(self, before: Tensor, numbers: Tensor) -> None:
+        """Put what the model writes after the sub-tokens `before` (S,) into `numbers` (n, 4), of
+        which the first sub-token is known, and which of these near ties decide."""
+        written, stops = numbers[:, 0], torch.from_numpy(self._stops)
+        if len(written) > 1:
+            prompt = torch.cat([before, written[:1].to(before)])[None]
+            with borrowed(self.model), full_precision(), torch.inference_mode(), quiet():
+                output = self.model.generate(
+                    prompt,
+                    attention_mask=torch.ones_like(prompt),
+                    max_new_tokens=len(written) - 1,
+                    do_sample=False,
+                    num_beams=1,
+                    repetition_penalty=1.0,
+                    eos_token_id=self._stops.tolist(),
+                    pad_token_id=self._nothing,
+                    output_logits=True,
+                    return_dict_in_generate=True,
+                )
+            more = output.sequences[0, prompt.shape[1] :].cpu()
+            written[1 : 1 + len(more)] = more.double()
+            near = _near_ties(torch.cat(output.logits).float(), NEAR_LOGITS[self.dtype]).cpu()
+            unsure = numbers[1 : 1 + len(more), 3]
+            unsure[near] = 1.0
+        stopped = torch.isin(written.long(), stops).cumsum(0) > 0
+        written[stopped] = self._nothing
 
 
 RestoringModel = MaskedModel | InfillingModel

@@ -316,7 +316,7 @@ def _arms(
             arms.append(
                 {
                     "masked": len(copy.copy.positions),
-                    "restored": copy.filled.hits[0],
+                    "restored": copy.filled.hits,
                     "similarities": list(zip(_SIMILARITY_TITLES, similarities)),
                     "log_probability": _number(copy.filled.log_probability),
                     "lines": restored_lines(parts),

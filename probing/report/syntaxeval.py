@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,20 +170,8 @@ def _effect_verdict(model: Masked, kind: str, outcome: str) -> str:
 
 
 def _group(group: MaskedModels) -> Section:
-    notes = [specs.text("masking", settings=group.settings, control=group.control)]
-    for name, model in group.models.items():
-        if model.without_place:
-            notes.append(f"{name}: {without_place(model.without_place)}")
-    return Section(group.name, group.title, [*notes, _table(group), _floors(group)])
-
-
-def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
-    """Which nodes the control `spans` leaves out, in words."""
-    shares = [f"{kind} {without:,} of {total:,}" for kind, (without, total) in nodes.items()]
-    return (
-        "Some nodes are not masked, because their function has no other span of code of that length: "
-        f"{', '.join(shares)}."
-    )
+    note = specs.text("masking", settings=group.settings, control=group.control)
+    return Section(group.name, group.title, [note, _table(group), _floors(group)])
 
 
 def _table(group: MaskedModels) -> Table:
@@ -291,7 +279,6 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
         rows.append(row)
     control = RANDOM[result.settings.control]
     below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
-    below += [without_place(result.without_place)] if result.without_place else []
     below.append(result.signature)
     if failed := sum(scores.failed for scores in result.node_types.values()):
         below.append(f"failed comparisons, left out of all means: {failed}")

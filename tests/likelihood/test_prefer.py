@@ -217,7 +217,6 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
         ]
 
     monkeypatch.setattr(module.Scorer, "find", score)
-    monkeypatch.setattr(module, "NEAR", {"float32": 0})
     made = prefer(decoder, data).ledger
     rows = made.rows.copy()
     rows["good_whole"] = -1 - np.where(
@@ -282,20 +281,6 @@ def test_batches_change_nothing_but_last_digits(kind, data, request):
         assert (other.preferred() == first.preferred()).all()
         for name in first.rows.dtype.names:
             assert np.allclose(other.rows[name], first.rows[name], atol=1e-4)
-
-
-@pytest.mark.slow
-def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
-    """Of a model whose scores of all texts are equal alone, and in a batch differ a little by row, all pairs tie."""
-
-    def log_probabilities(_, inputs, rows, columns):
-        lengths = inputs["attention_mask"].sum(dim=1) - 1
-        return -1 / lengths[rows].double() - 1e-4 * rows / len(lengths)
-
-    monkeypatch.setattr(ScoringModel, "log_probabilities", log_probabilities)
-    assert prefer(decoder, data).accuracy.ties == len(PAIRS)
-    monkeypatch.setattr(module, "NEAR", {"float32": 0.0})
-    assert prefer(decoder, data).accuracy.ties == 0
 
 
 @pytest.mark.slow

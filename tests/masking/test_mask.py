@@ -11,13 +11,19 @@ import pytest
 import torch
 from support.commands import run
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.references.plain_masks import mask_positions
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
-from probing import mask, mask_positions
+from probing import mask
 from probing.instruments.masking import mask as job
 from probing.instruments.masking.masking import seed_of
-from probing.instruments.masking.result import HITS, SIMILARITIES, MaskingLedger, MaskResult
+from probing.instruments.masking.result import (
+    HITS,
+    SIMILARITIES,
+    MaskingLedger,
+    MaskResult,
+)
 from probing.models.masked import MaskedModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -74,11 +80,8 @@ class Planted:
         right = torch.tensor(planted, device=truth.device)
         wrong = byte_tokenizer().convert_tokens_to_ids("~")
         predicted = torch.where(right, truth, wrong)
-        # of the others, every second is among 5
-        within = torch.where(right, 3, torch.where(columns % 2 == 0, 2, 0))
-        return torch.stack(
-            [predicted, within, torch.full_like(within, -1), within * 0], dim=1
-        ).double()
+        likelihood = torch.full_like(truth, -1)
+        return torch.stack([predicted, right, likelihood, 0 * truth], dim=1).double()
 
 
 def similarities(code, text):
@@ -133,14 +136,14 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
                     number,
                     seed,
                     masked,
-                    *hits,
+                    hits,
                     chance,
                     commonest,
                     one,
                     two,
                     three,
-                ) = row[:13]
-                by_x, deleted = row[13:16], row[16:]
+                ) = row[:11]
+                by_x, deleted = row[11:14], row[14:]
                 assert (function, node_type, number, masked, chance) == (
                     index,
                     place,
@@ -151,10 +154,7 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
                 assert seed == seed_of(0, index, name, copy)
                 if copy == 0:
                     right = [planted(ids[position], position) for position in positions]
-                    late = [
-                        not found and position % 2 == 0 for found, position in zip(right, positions)
-                    ]
-                    assert hits == [sum(right), sum(right) + sum(late), sum(right) + sum(late)]
+                    assert hits == sum(right)
                     chars = [tokenizer.decode([number]) for number in ids]
                     for found, position in zip(right, positions):
                         chars[position] = chars[position] if found else "~"
@@ -203,8 +203,7 @@ def test_counts_add_up(result):
     assert result.functions + sum(result.skips.values()) == 8
     assert result.copies == len(rows) == pairs * 4
     assert sum(scores.functions for scores in result.node_types.values()) == pairs
-    for name in ("hits_1", "hits_5", "hits_10"):
-        assert (rows[name] <= rows["masked"]).all()
+    assert (rows["hits_1"] <= rows["masked"]).all()
     assert f"copies:{len(rows)}" in result.signature and "|partial:8" in result.signature
 
 
@@ -230,9 +229,13 @@ def test_means_are_over_functions(result):
 # --- the same result ---
 
 
-def test_batches_change_nothing(model, dataset_folder, whole, tmp_path):
-    mask(model, dataset_folder, **RUN, batch_tokens=1, output=tmp_path)
-    assert files(tmp_path) == whole
+def test_batches_change_rounding_alone(model, dataset_folder, result):
+    ours, theirs = (
+        mask(model, dataset_folder, **RUN, batch_tokens=1).ledger.rows,
+        result.ledger.rows,
+    )
+    apart = np.abs(ours["log_probability"] - theirs["log_probability"])
+    assert apart.max() < 1.1e-3 and (ours["hits_1"] != theirs["hits_1"]).mean() < 0.01
 
 
 def command(model, dataset_folder, output):
@@ -266,24 +269,15 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(
 
 
 def test_spans_as_controls(model, dataset_folder, result):
-    """The same copies of T1 where every node has a place for a span, and fewer sub-tokens or no copy where one has none;
-    all are counted, and the signature says so."""
+    """The same copies of T1, and others of T0 with as many sub-tokens; the signature says so."""
     spans = mask(model, dataset_folder, **RUN, control="spans")
     ours, theirs = (
         {tuple(row)[:3]: tuple(row) for row in one.ledger.rows.tolist()} for one in (spans, result)
     )
-    fewer = [key for key, row in ours.items() if row[4] < theirs[key][4]]
-    same = [key for key, row in ours.items() if row[4] == theirs[key][4]]
-    assert ours.keys() < theirs.keys() and len(fewer) + len(same) == len(ours)
-    assert all(ours[key] == theirs[key] for key in same if key[2] == 0)
-    assert any(ours[key][8] != theirs[key][8] for key in same if key[2])
-    lost = (len(theirs) - len(ours)) // 4
-    assert spans.dropped["no span of code beside its nodes is as long"] == lost > 0
-    assert all(0 <= without <= of for without, of in spans.without_place.values())
-    assert (
-        sum(without for without, _ in spans.without_place.values()) >= lost
-        and not result.without_place
-    )
+    assert ours.keys() == theirs.keys()
+    assert all(row[4] == theirs[key][4] for key, row in ours.items())
+    assert all(row == theirs[key] for key, row in ours.items() if key[2] == 0)
+    assert any(row[6] != theirs[key][6] for key, row in ours.items() if key[2])
     assert "|control:spans|" in spans.signature and "|control:sub-tokens|" in result.signature
 
 
@@ -311,7 +305,7 @@ def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
 def test_another_seed_draws_other_controls(model, dataset_folder, result):
     other = mask(model, dataset_folder, **RUN, seed=1)
     first = result.ledger.rows["copy"] == 0
-    measured = [*HITS, *SIMILARITIES]
+    measured = [HITS, *SIMILARITIES]
     assert (other.ledger.rows[first][measured] == result.ledger.rows[first][measured]).all()
     assert (other.ledger.rows[~first][measured] != result.ledger.rows[~first][measured]).any()
 

@@ -10,20 +10,23 @@ from collections import Counter
 import numpy as np
 import pytest
 from support.models.byte_tokenizer import byte_tokenizer
+from support.references.plain_masks import mask_positions
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import node_types
-from probing import mask_positions
 from probing.instruments.masking.masking import (
     CURRENT,
     PROTOCOLS,
     PUBLISHED,
+    SPANS,
     Maskable,
     Masker,
+    masked_copies,
     seed_of,
 )
+from probing.instruments.masking.result import NO_PLACE
 from probing.models.subtokens import encode
 
 # --- the reference ---
@@ -56,7 +59,7 @@ def test_every_mask_of_the_reference(tokenizer, cases):
             tokenizer,
             {kind: np.array(case["node_spans"]).reshape(-1, 2)},
             PUBLISHED,
-        ).mask(kind, case["rate"], nodes)
+        ).mask(kind, case["rate"], case.get("seed", 0))
         recorded = case.get("t1", {"positions": [], "count": 0})
         assert (published.positions.tolist(), published.controls) == (
             recorded["positions"],
@@ -70,19 +73,11 @@ def test_every_mask_of_the_reference(tokenizer, cases):
             continue  # its indices are of nodes that our parser does not find
         else:
             assert ours.nodes(kind).tolist() == case["node_spans"]
-        found = ours.mask(kind, case["rate"], nodes)
+        found = ours.mask(kind, case["rate"], case.get("seed", 0))
         assert (found.positions.tolist(), found.controls) == (
             recorded["positions"],
             recorded["count"],
         )
-        by_name = mask_positions(
-            code, tokenizer, kind, protocol=PUBLISHED, rate=case["rate"], nodes=nodes
-        )
-        assert by_name.tolist() == recorded["positions"]
-        if nodes is not None:
-            assert (
-                ours.mask(kind, 0.5, seed=case["seed"]).positions.tolist() == recorded["positions"]
-            )
         masked += 1
     assert (by_spans, masked) == (290, 289)
 
@@ -126,11 +121,7 @@ def test_true_characters_of_the_reference(tokenizer, cases):
                 for s, e in spans
             )
         ]
-        assert (
-            ours.mask(kind).positions.tolist()
-            == expected
-            == mask_positions(code, tokenizer, kind).tolist()
-        )
+        assert ours.mask(kind).positions.tolist() == expected
         compared += 1
     assert compared == 246
 
@@ -278,56 +269,41 @@ def test_special_tokens_are_masked_as_published_only():
     assert {0, 6, 11, 13} <= set(function.control(14, 0).tolist())
 
 
-def spans_of(function, node_type, seeds):
-    """What T1 masks, and how often each control comes."""
-    masked, found = function.comparable(node_type, function.mask(node_type).positions, 0)
-    drawn = Counter(
-        tuple(function.control_spans(node_type, masked, found, seed).tolist())
-        for seed in range(seeds)
+def drawn_spans(code: str, node_type: str, seeds: int) -> Counter:
+    """How often each control comes; positions count from 1, one for each character."""
+    (function,) = Masker(BYTES, "python", [node_type]).read([code])
+    positions = function.mask(node_type).positions
+    return Counter(
+        tuple(function.control_spans(node_type, positions, seed).tolist()) for seed in range(seeds)
     )
-    assert tuple(found.tolist()) in drawn
-    return masked.tolist(), drawn
 
 
-def test_spans_of_code_beside_the_nodes():
-    """Positions count from 1, one for each character."""
-    code = "ab + 12 # cd\n'ef'\n"  # <s> a b ␣ + ␣ 1 2 ␣ # ␣ c d \n ' e f ' \n </s>
-    (function,) = Masker(BYTES, "python", ["identifier", "integer", "+"]).read([code])
-    # of two characters: the other leaf; not + and a space, nor the comment, nor the string that is a statement
-    assert spans_of(function, "identifier", 50) == ([1, 2], Counter({(6, 7): 50}))
-    assert spans_of(function, "integer", 50) == ([6, 7], Counter({(1, 2): 50}))
+def test_spans_are_as_long_as_the_nodes_and_outside_of_them():
+    # <s> a b + 1 2 3 \n </s>
+    assert drawn_spans("ab+123\n", "identifier", 50).keys() == {(3, 4), (4, 5), (5, 6), (6, 7)}
+    # the longest has the only place of its length, of which the other would often take a part
+    assert drawn_spans("(a)+bb\n", "identifier", 50).keys() == {(1, 3, 4), (3, 4, 7)}
 
 
 @pytest.mark.slow
-def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
-    """Two identifiers of one letter beside seven signs."""
-    # <s> [ ( a ) , { b } ] \n </s>
-    (function,) = Masker(BYTES, "python", ["identifier"]).read(["[(a),{b}]\n"])
-    signs = [1, 2, 4, 5, 6, 8, 9]
-    masked, drawn = spans_of(function, "identifier", 4000)
-    assert masked == [3, 7]
-    assert drawn.keys() == {(x, y) for x, y in itertools.combinations(signs, 2) if y - x > 1}
-    left = {x: [y for y in signs if abs(x - y) > 1] for x in signs}
-    for (x, y), count in drawn.items():
-        assert count == pytest.approx(4000 / 7 * (1 / len(left[x]) + 1 / len(left[y])), abs=70)
+def test_spans_are_drawn_one_after_the_other():
+    """Two identifiers of one letter beside eight signs."""
+    drawn = drawn_spans("[(a),{b}]\n", "identifier", 4000)
+    assert drawn.keys() == {*itertools.combinations([1, 2, 4, 5, 6, 8, 9, 10], 2)}
+    for count in drawn.values():
+        assert count == pytest.approx(4000 / 28, abs=60)
 
 
-def test_the_longest_nodes_get_their_place_first():
-    """`bb` has one, `)+`, of which `a` would often take a sign."""
-    (function,) = Masker(BYTES, "python", ["identifier"]).read(["(a)+bb\n"])
-    nodes = function.mask("identifier").positions
-    for seed in range(50):
-        masked, spans = function.comparable("identifier", nodes, seed)
-        assert (masked.tolist(), spans.tolist()) == ([2, 5, 6], [1, 3, 4])
+def test_a_span_without_a_place_is_drawn_as_halves():
+    """Of `long` and `abc`, beside which are ` + ` and `(1)` with the line break."""
+    drawn = drawn_spans("long + abc(1)\n", "identifier", 50)
+    assert {len(positions) for positions in drawn} == {7}
+    assert drawn.keys() == {(5, 6, 7, 11, 12, 13, 14)}
 
 
-def test_nodes_without_a_place_are_left_out():
-    (whole,) = Masker(BYTES, "python", ["module"]).read(["a = 1"])
-    assert spans_of(whole, "module", 1) == ([], Counter({(): 1}))
-    (function,) = Masker(BYTES, "python", ["identifier"]).read(["long + abc(1)\n"])
-    assert spans_of(function, "identifier", 20) == ([8, 9, 10], Counter({(11, 12, 13): 20}))
-    assert function.nodes_at("identifier", np.array([8, 9, 10])) == 1
-    assert function.nodes_at("identifier", function.mask("identifier").positions) == 2
+def test_nodes_without_as_many_sub_tokens_beside_them_are_left_out():
+    (function,) = Masker(BYTES, "python", ["module"]).read(["a = 1"])
+    assert masked_copies(function, 0, ["module"], 1, 0, control=SPANS) == ([], {NO_PLACE: 1})
 
 
 def test_nodes_without_characters():
@@ -361,11 +337,8 @@ def test_untrimmed_offsets_mask_the_same(tokenizer, dataset_folder):
     assert compared > 150
 
 
-def test_nodes_and_rates():
+def test_rates():
     code = "a = b + c\n"
-    assert shown(code, "identifier", nodes=[2, 0]) == "«a» = b + «c»\n"
-    assert shown(code, "identifier", nodes=np.array([1])) == "a = «b» + c\n"
-    assert shown(code, "identifier", nodes=[]) == code
     # one of three, rounded down
     drawn = {shown(code, "identifier", rate=0.5, seed=seed) for seed in range(20)}
     assert drawn == {"«a» = b + c\n", "a = «b» + c\n", "a = b + «c»\n"}
@@ -409,16 +382,7 @@ def test_default_node_types_are_in_the_grammars():
         ),
         ({"language": "jav"}, UnknownName, "did you mean 'java'"),
         ({"protocol": "publish"}, UnknownName, "did you mean 'published'"),
-        ({"rate": 0}, ArgumentError, "rate is 0, expected a share of the nodes above 0, at most 1"),
-        ({"rate": 1.5}, ArgumentError, "rate is 1.5"),
-        (
-            {"nodes": [1]},
-            ArgumentError,
-            r"nodes are \[1\], but the code has 1 nodes of the type if_statement",
-        ),
-        ({"nodes": "all"}, ArgumentError, "nodes is 'all'"),
         ({"code": "x = '\ud800'"}, ParseError, "line 1, column 5: a lone surrogate"),
-        ({"code": 3}, ArgumentError, "code is 3"),
     ],
 )
 def test_refusals(options, error, said):

@@ -99,10 +99,6 @@ class Scorer(Passes[Copy]):
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
 
-NEAR = {"float32": 1e-2, "bfloat16": 0.0, "float16": 0.0}
-"""Nats by which other batches may change a score; in half precision by more, and nothing is
-promised."""
-
 
 @checked
 def prefer(
@@ -130,9 +126,6 @@ def prefer(
     `control`: `random-weights`, a randomly initialised copy drawn by `seed`. The others as of
     `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`, `device` and
     `max_length` itself. A masked language model runs once for each sub-token of a text.
-
-    In float32, other batches change a score in its last digits, and never which text is likelier:
-    pairs in which they could are scored again alone.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
@@ -232,15 +225,12 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             yield EncodedPair(row["index"], good, bad, changed(good, bad), about)
 
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
-        near = NEAR[self.model.dtype]
         short = [pair for pair in part if not self._exceeds_length(pair)]
         bar.update(len(part) - len(short))
-        texts = [(pair.good, pair.bad) for pair in short]
+        scored = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
         sums = {}
-        for pair, of_texts, scores in zip(short, texts, self.scorer.find(texts, bar)):
+        for pair, scores in zip(short, scored):
             good, bad = _text_sums(pair, scores)
-            if near and (np.abs(good - bad) < near).any():
-                good, bad = _text_sums(pair, map(self.scorer.alone, of_texts))
             sums[pair.index] = np.concatenate([good, bad]).round(DECIMALS)
         nothing = np.zeros(2 * len(results.SCORES))
         cells = []

@@ -13,7 +13,7 @@ ARMS = T1, T0 = "T1", "T0"
 
 UNITS = dict.fromkeys(OUTCOMES, "share") | {"log_probability": "nats"}
 
-_COUNTS = {"restored": HITS[0], "commonest": "commonest"}
+_COUNTS = {"restored": HITS, "commonest": "commonest"}
 """Outcome -> the column that counts the masked sub-tokens."""
 
 

@@ -79,14 +79,15 @@ def mask(
     names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study,
     or their counterparts. `protocol`: `current`, or `published`, which masks what the study masked.
     `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
-    `sub-tokens` as above, or `spans`, random spans of code as long as the nodes, outside of them,
-    from leaf to leaf of the tree; nodes without such a place are not masked, and counted.
+    `sub-tokens` as above, or `spans`, random spans of sub-tokens as long as the nodes, outside of
+    them.
     `random_weights`: mask with a randomly initialised copy of the model, drawn by `seed`. `seed`: also of the
     controls and of a rate below 1. The model runs in float32.
 
-    The same arguments give the same result for any batches and number of processes. A repeated run
-    is answered from the cache (see `probing.models.cache_dir`), unless the model is a pair. Under
-    `accelerate launch` or `torchrun`, the main process returns the result and the others None.
+    The same arguments give the same result for any number of processes; other batches may decide
+    near ties otherwise. A repeated run is answered from the cache (see `probing.models.cache_dir`),
+    unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process returns
+    the result and the others None.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
@@ -186,7 +187,6 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             self.draws = DRAWS_OF_DECODER if model.mask is None else DRAWS
         functions: list[MaskedFunction] = []
         skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
-        placed: Counter[tuple[str, bool]] = Counter()
         # node type -> sub-tokens that are masked in T1, and in T0
         masked: defaultdict[int, tuple[Counter[int], Counter[int]]]
         masked = defaultdict(lambda: (Counter(), Counter()))
@@ -197,9 +197,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     skips[f"more than {model.longest} sub-tokens"] += 1
                     continue
                 read += 1
-                copies, without, of_nodes = self.copies(function, row["index"])
+                copies, without = self.copies(function, row["index"])
                 dropped.update(without)
-                placed += of_nodes
                 for copy in copies:
                     arm = masked[copy.node_type][copy.number > 0]
                     arm.update(function.ids[copy.positions].tolist())
@@ -218,20 +217,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             },
             functions=read,
             dropped=dropped,
-            without_place={
-                name: (placed[name, False], placed[name, False] + placed[name, True])
-                for name in self.node_types
-                if placed[name, False] + placed[name, True]
-            },
             commonest={
                 self.node_types[kind]: tuple(map(_commonest, arms))
                 for kind, arms in sorted(masked.items())
             },
         )
 
-    def copies(
-        self, function: Maskable, index: int
-    ) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
+    def copies(self, function: Maskable, index: int) -> tuple[list[MaskedCopy], Counter[str]]:
         """The masked copies of the function at this place in the split, as of `masked_copies`."""
         assert self.draws is not None  # `prepare` chose it
         return masked_copies(
@@ -266,7 +258,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         commonest = self.provenance.commonest[self.node_types[copy.node_type]][copy.number > 0]
         return (
             *(function.index, copy.node_type, copy.number, copy.seed),
-            *(len(copy.positions), *filled.hits, filled.log_probability),
+            *(len(copy.positions), filled.hits, filled.log_probability),
             int((function.ids[copy.positions] == commonest).sum()),
             *chain(similarity, *floors),
         )

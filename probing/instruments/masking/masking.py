@@ -16,15 +16,13 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import tree_sitter
 
-from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
 from probing.instruments.attention.align import trimmed
@@ -36,10 +34,8 @@ PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
 
 SUB_TOKENS, SPANS = "sub-tokens", "spans"
 CONTROLS = (SUB_TOKENS, SPANS)
-"""The spans that a control masks: as many random sub-tokens, as in the study, or random spans of
-code as long as the nodes."""
-
-_TRIES = 20  # to place all spans of a control at random, before those of T1 stand again
+"""What a control masks: as many random sub-tokens, as in the study, or random spans as long as the
+nodes, outside of them."""
 
 
 class Mask(NamedTuple):
@@ -71,9 +67,8 @@ class Maskable:
         tokenizer: Any,
         spans: dict[str, np.ndarray],
         protocol: str,
-        leaves: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None,
     ):
-        self.code, self.protocol, self._leaves = code, protocol, leaves
+        self.code, self.protocol = code, protocol
         self.ids, self.offsets, self.special = subtokens
         self._spans = spans
         start, end = self.offsets.T
@@ -93,30 +88,16 @@ class Maskable:
         2)."""
         return self._spans[node_type]
 
-    def mask(
-        self,
-        node_type: str,
-        rate: float = 1.0,
-        nodes: Sequence[int] | np.ndarray | None = None,
-        seed: int = 0,
-    ) -> Mask:
-        """The sub-tokens of the nodes of a type: all nodes, `int(rate * nodes)` of them drawn by
-        `seed`, or `nodes`.
+    def mask(self, node_type: str, rate: float = 1.0, seed: int = 0) -> Mask:
+        """The sub-tokens of the nodes of a type: of all nodes, or of `int(rate * nodes)` of them,
+        drawn by `seed`.
 
-        `nodes` are indices, and need no rate. Without a node, or if no sub-token is in one, nothing
-        is masked.
+        Without a node, or if no sub-token is in one, nothing is masked.
         """
         spans = self.nodes(node_type)
-        if nodes is None and rate < 1:
-            nodes = sorted(random.Random(seed).sample(range(len(spans)), int(rate * len(spans))))
-        if nodes is not None:
-            chosen = np.asarray(nodes, np.int64).reshape(-1)
-            if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(spans):
-                raise ArgumentError(
-                    f"nodes are {chosen.tolist()}, but the code has {len(spans)} nodes of the type "
-                    f"{node_type}: expected indices from 0"
-                )
-            spans = spans[np.unique(chosen)]
+        if rate < 1:
+            drawn = random.Random(seed).sample(range(len(spans)), int(rate * len(spans)))
+            spans = spans[sorted(drawn)]
         within = self._within(spans)
         controls = int(within.sum() if self.protocol == PUBLISHED else within.any(axis=1).sum())
         if not controls:
@@ -136,95 +117,38 @@ class Maskable:
         drawn = random.Random(seed).sample(self.eligible.tolist(), count)
         return np.union1d(np.asarray(drawn, np.int64), self._spelled)
 
-    def comparable(
-        self, node_type: str, positions: np.ndarray, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Those of `positions` (M,) in nodes that a random span of code can be compared with, and
-        such spans: sorted.
+    def outside(self, node_type: str) -> np.ndarray:
+        """Which of the eligible sub-tokens are in no node of a type: bool."""
+        within = self._within(self.nodes(node_type))[self.eligible]
+        return np.asarray(~within.any(axis=1))
 
-        Such a span is as long, goes from leaf to leaf of the tree as a node does, holds neither a
-        comment nor a string that is a statement (a docstring), and shares no sub-token with any
-        node of the type; no two of them touch. The nodes are taken in random order, by `seed`, long
-        ones first.
+    def control_spans(self, node_type: str, positions: np.ndarray, seed: int) -> np.ndarray:
+        """Random runs as long as those of `positions` (M,), outside of the nodes of a type, drawn
+        by `seed`: sorted, int64 (M,).
+
+        Long runs are placed first, and one for which there is no place as two halves. A run is
+        harder to restore than as many scattered sub-tokens, whatever it holds: a difference to this
+        control is not due to that.
         """
-        runs = self._eligible_runs(positions)
-        lengths = [len(run) for run in runs]
-        placed = self._arranged(node_type, lengths, random.Random(seed))
-        runs_left = [run for run, start in zip(runs, placed) if start is not None]
-        return np.concatenate([np.empty(0, np.int64), *runs_left]), self._positions_of(
-            placed, lengths
-        )
-
-    def control_spans(
-        self, node_type: str, positions: np.ndarray, otherwise: np.ndarray, seed: int
-    ) -> np.ndarray:
-        """Random spans of code as long as those of `positions` (M,), drawn by `seed`: sorted, int64
-        (M,).
-
-        `positions`, `otherwise`: from `comparable`; the latter stand where no draw finds a place
-        for all spans. A span is harder to restore than as many scattered sub-tokens, whatever it
-        holds: a difference to this control is not due to that.
-        """
-        lengths, rng = [len(run) for run in self._eligible_runs(positions)], random.Random(seed)
-        for _ in range(_TRIES):
-            placed = self._arranged(node_type, lengths, rng)
-            if None not in placed:
-                return self._positions_of(placed, lengths)
-        return otherwise
-
-    def nodes_at(self, node_type: str, positions: np.ndarray) -> int:
-        """The number of nodes of a type that have a sub-token at these positions (M,)."""
-        return int(self._within(self.nodes(node_type))[positions].any(axis=0).sum())
-
-    def _positions_of(self, placed: Sequence[int | None], lengths: Sequence[int]) -> np.ndarray:
-        """The positions of the spans that found a place: sorted, int64."""
-        spans = [
-            np.arange(start, start + length)
-            for start, length in zip(placed, lengths)
-            if start is not None
-        ]
-        return np.sort(self.eligible[np.concatenate([np.empty(0, np.int64), *spans])])
+        free = self.outside(node_type)
+        rng, chosen = random.Random(seed), np.zeros(len(free), bool)
+        lengths = sorted(map(len, self._eligible_runs(positions)))
+        while lengths:
+            length = lengths.pop()
+            before = np.append(0, np.cumsum(free))
+            starts = np.flatnonzero(before[length:] - before[:-length] == length)
+            if len(starts):
+                start = starts[rng.randrange(len(starts))]
+                chosen[start : start + length] = True
+                free[start : start + length] = False
+            else:
+                lengths = sorted([*lengths, length // 2, length - length // 2])
+        return self.eligible[chosen]
 
     def _eligible_runs(self, positions: np.ndarray) -> list[np.ndarray]:
         """Positions (M,) that follow each other, among those that are eligible."""
         index = np.searchsorted(self.eligible, positions)
         return np.split(positions, np.flatnonzero(np.diff(index) > 1) + 1) if len(index) else []
-
-    def _arranged(
-        self, node_type: str, lengths: Sequence[int], rng: random.Random
-    ) -> list[int | None]:
-        """Where spans of these lengths begin, among the eligible sub-tokens; None for one that
-        finds no place."""
-        begins, ends, kept_out = self._code
-        nodes = np.asarray(self._within(self.nodes(node_type)).any(axis=1))[self.eligible]
-        taken = kept_out | nodes
-        placed: list[int | None] = [None] * len(lengths)
-        order = rng.sample(range(len(lengths)), len(lengths))
-        for number in sorted(order, key=lambda number: -lengths[number]):
-            length = lengths[number]
-            before = np.append(0, np.cumsum(taken))
-            free = before[length:] == before[:-length]
-            starts = np.flatnonzero(free & begins[: len(free)] & ends[length - 1 :])
-            if len(starts):
-                start = int(starts[rng.randrange(len(starts))])
-                placed[number] = start
-                taken = taken.copy()
-                taken[max(0, start - 1) : start + length + 1] = True
-        return placed
-
-    @cached_property
-    def _code(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the eligible sub-tokens: with which a leaf begins, with which one ends, and which are
-        in no code."""
-        assert self._leaves is not None
-        leaves, no_code = self._leaves()
-        within = self._within(leaves)
-        within = within[:, within.any(axis=0)]
-        begins, ends = np.zeros((2, len(self.ids)), bool)
-        begins[within.argmax(axis=0)] = True
-        ends[len(self.ids) - 1 - within[::-1].argmax(axis=0)] = True
-        kept_out = np.asarray(self._within(no_code).any(axis=1))
-        return begins[self.eligible], ends[self.eligible], kept_out[self.eligible]
 
     def _within(self, spans: np.ndarray) -> np.ndarray:
         """True where each sub-token is in each node: bool (S, nodes).
@@ -297,39 +221,7 @@ class Masker:
                     for kind, nodes in spans.items()
                 },
                 self.protocol,
-                partial(_leaves, tree, position_of),
             )
-
-
-@checked
-def mask_positions(
-    code: str,
-    tokenizer: Any,
-    node_type: str,
-    language: str = "python",
-    *,
-    protocol: str = CURRENT,
-    rate: float | int = 1.0,
-    nodes: Sequence[int] | np.ndarray | None = None,
-    seed: Natural = 0,
-) -> np.ndarray:
-    """The positions of the sub-tokens to mask, of the nodes of one type: sorted, int64 (M,), maybe
-    empty.
-
-    Positions count special tokens. `node_type`: a name of the language's tree-sitter grammar, such
-    as `if_statement`, `identifier`, `=` or `ERROR`; of nodes inside each other, the outermost
-    count. `protocol`: `current`, `infilling`, or `published`, which masks what the study masked
-    (Velasco et al. 2024); code that does not parse is masked by both. `rate`: the share of the
-    nodes, rounded down, drawn by `seed`; `nodes`: which ones instead, as indices.
-
-    Raises UnknownName, with the nearest name, for an unknown node type, language or protocol;
-    ArgumentError for a language without a grammar, a rate or nodes out of range; ModelError for a
-    tokenizer without mask token or offsets.
-    """
-    if not 0 < rate <= 1:
-        raise ArgumentError(f"rate is {rate}, expected a share of the nodes above 0, at most 1")
-    (function,) = Masker(tokenizer, language, [node_type], protocol=protocol).read([code])
-    return function.mask(node_type, rate, nodes, seed).positions
 
 
 def seed_of(seed: int, function: int, node_type: str, copy: int) -> int:
@@ -359,17 +251,15 @@ def masked_copies(
     seed: int,
     rate: float = 1.0,
     control: str = SUB_TOKENS,
-) -> tuple[list[MaskedCopy], Counter[str], Counter[tuple[str, bool]]]:
+) -> tuple[list[MaskedCopy], Counter[str]]:
     """The masked copies of a function, of each node type T1 and then its controls, and why there
-    are none for the other types; and for the control `spans`, the number of nodes of each type that
-    have a place for a control beside them (True), or have none.
+    are none for the other types.
 
     `index`: the function's place in the split, from which the seeds of its copies follow; the rest
     as of `mask`.
     """
     copies: list[MaskedCopy] = []
     dropped: Counter[str] = Counter()
-    placed: Counter[tuple[str, bool]] = Counter()
     for type_number, name in enumerate(node_types):
         first, *seeds = (seed_of(seed, index, name, number) for number in range(draws + 1))
         masked = function.mask(name, rate, seed=first)
@@ -379,24 +269,20 @@ def masked_copies(
             dropped[NOTHING_MASKED] += 1
         elif masked.controls > len(function.eligible):
             dropped[TOO_MANY] += 1
+        elif control == SPANS and len(masked.positions) > function.outside(name).sum():
+            dropped[NO_PLACE] += 1
         else:
-            positions = masked.positions
-            if control == SPANS:
-                positions, spans = function.comparable(name, masked.positions, first)
-                controls = [function.control_spans(name, positions, spans, seed) for seed in seeds]
-                nodes = function.nodes_at(name, masked.positions)
-                with_place = function.nodes_at(name, positions)
-                placed.update({(name, True): with_place, (name, False): nodes - with_place})
-            else:
-                controls = [function.control(masked.controls, seed) for seed in seeds]
-            if len(positions):
-                arms = enumerate(zip([first, *seeds], [positions, *controls]))
-                copies += [
-                    MaskedCopy(type_number, number, seed, where) for number, (seed, where) in arms
-                ]
-            else:
-                dropped[NO_PLACE] += 1
-    return copies, dropped, placed
+            controls = [
+                function.control_spans(name, masked.positions, seed)
+                if control == SPANS
+                else function.control(masked.controls, seed)
+                for seed in seeds
+            ]
+            arms = enumerate(zip([first, *seeds], [masked.positions, *controls]))
+            copies += [
+                MaskedCopy(type_number, number, seed, where) for number, (seed, where) in arms
+            ]
+    return copies, dropped
 
 
 def outermost(
@@ -414,30 +300,6 @@ def outermost(
             above |= {node.type}
         waiting += [(child, above) for child in reversed(node.children)]
     return nodes
-
-
-def _leaves(
-    tree: tree_sitter.Tree, position_of: Callable[[tree_sitter.Node], Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of the leaves of code (L, 2), and of what is none: comments, and strings that
-    are statements."""
-    leaves: list[tree_sitter.Node] = []
-    no_code: list[tree_sitter.Node] = []
-    todo = [tree.root_node]
-    while todo:
-        node = todo.pop()
-        stated = node.named_children if node.type == "expression_statement" else []
-        if node.is_extra or (len(stated) == 1 and "string" in stated[0].type):
-            no_code.append(node)
-        elif node.child_count:
-            todo += node.children
-        elif node.end_byte > node.start_byte:
-            leaves.append(node)
-
-    def positions(nodes: Sequence[tree_sitter.Node]) -> np.ndarray:
-        return np.array([position_of(node) for node in nodes], np.int64).reshape(-1, 2)
-
-    return positions(leaves), positions(no_code)
 
 
 def _node_characters(code: str) -> Any:

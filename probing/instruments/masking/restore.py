@@ -80,40 +80,15 @@ class Restorer:
 
     def parts(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> list[Part]:
         """The same text of the protocol `current` in parts, each with what becomes of its masked
-        sub-tokens.
-
-        Sub-tokens are one part if they share a character, or are neighbours that spell another text
-        alone.
-        """
+        sub-tokens."""
         ids, masked = function.ids.copy(), set(positions.tolist())
         ids[positions] = predicted
         parts = []
         for text, first, last, run in self._spliced(function, masked, ids.tolist()):
-            groups: list[Sequence[int]] = [
-                group
-                for group in _positions_by_character(self._extents(function))
-                if group[0] in run
-            ]
-            starts = [
-                min(self._extents(function)[position][0] for position in group) for group in groups
-            ]
-            sources = [
-                function.code[start:end]
-                for start, end in zip([first, *starts[1:]], [*starts[1:], last])
-            ]
-            same = ids == function.ids
-            texts = [
-                source
-                if same[group].all()
-                else self._decode(self._kept(group, masked, ids.tolist()))
-                for source, group in zip(sources, groups)
-            ]
-            if "".join(texts) != text:
-                sources, texts, groups = [function.code[first:last]], [text], [run]
-            for source, text, group in zip(sources, texts, groups):
-                hidden = [position for position in group if position in masked]
-                right = int(same[hidden].sum())
-                parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
+            hidden = [position for position in run if position in masked]
+            right = int((ids[hidden] == function.ids[hidden]).sum())
+            source = function.code[first:last]
+            parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
         return parts
 
     def _spliced(

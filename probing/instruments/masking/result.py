@@ -35,8 +35,8 @@ FLOORS = {
 } | {"restored": ("commonest",)}
 """Outcome -> columns of what needs no model, which say what it is worth."""
 
-HITS = ("hits_1", "hits_5", "hits_10")
-"""Counts of masked sub-tokens whose true one is first, or among the first 5 or 10."""
+HITS = "hits_1"
+"""The count of masked sub-tokens of which the true one is the likeliest."""
 
 ROW = np.dtype(
     [
@@ -45,7 +45,7 @@ ROW = np.dtype(
         ("copy", "<i4"),
         ("seed", "<i8"),  # of the positions
         ("masked", "<i4"),  # sub-tokens
-        *((name, "<i4") for name in HITS),
+        (HITS, "<i4"),
         # of the true sub-tokens, the mean over the masked ones, in nats, rounded
         ("log_probability", "<f8"),
         # how many masked sub-tokens are the one masked most often, of this type in this arm
@@ -69,7 +69,7 @@ class MaskingLedger(RowLedger):
     DICTIONARY_COLUMNS = ("node_type", "function", "copy", "masked")
     BOUNDS: ClassVar = {
         "masked": (1, np.inf),
-        HITS[0]: (0, np.inf),
+        HITS: (0, np.inf),
         "log_probability": LOG_PROBABILITY,
     }
 
@@ -80,10 +80,9 @@ class MaskingLedger(RowLedger):
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
         super().check(rows)
-        hits = np.stack([rows["masked"], *(rows[name] for name in reversed(HITS))])
         similarities = np.stack([rows[name] for name in (*SIMILARITIES, *FILLED)])
         failed = np.isnan(similarities)
-        if (np.diff(hits, axis=0) > 0).any():
+        if (rows[HITS] > rows["masked"]).any():
             raise ValueError("hits that cannot be")
         if ((rows["commonest"] < 0) | (rows["commonest"] > rows["masked"])).any():
             raise ValueError("numbers of the commonest sub-token that cannot be")
@@ -103,7 +102,7 @@ DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY, NO_PLACE = (
     "no node of the type",
     "no sub-token of its nodes masked",
     "more sub-tokens counted than it has",
-    "no span of code beside its nodes is as long",
+    "fewer sub-tokens beside its nodes than in them",
 )
 """Why nothing is masked for a function and a node type: the second where a rate below 1 draws no
 node, or nodes hold no sub-token; the third in the protocol `published` alone, which counts some
@@ -137,7 +136,7 @@ class MaskRun(Circumstances):
 class MaskProvenance(Provenance):
     """The origin of a masking ledger."""
 
-    VERSION = 2  # of masking, restoring and comparing
+    VERSION = 3  # of masking, restoring and comparing
     SIGNATURE_FIELDS = (
         "mask",
         ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
@@ -151,9 +150,6 @@ class MaskProvenance(Provenance):
     dropped: Annotated[dict[str, Number], exactly(DROPPED)]
     """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs
     in the ledger, they add up to functions times node types."""
-    without_place: dict[str, Annotated[tuple[Number, Number], listed]]
-    """Node type -> how many nodes are not masked because no span of code beside them is as long,
-    and of how many; with the control `spans` alone."""
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
     """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
@@ -162,17 +158,15 @@ class MaskProvenance(Provenance):
 class Arm(Record):
     """Means over the functions of one arm.
 
-    Similarities from 0 to 1, None if every comparison failed; `restored`, `top5` and `top10`: the
-    share of masked sub-tokens of which the true one is the most likely, or among the 5 or 10 most
-    likely, in percent; `log_probability` of the true ones, in nats.
+    Similarities from 0 to 1, None if every comparison failed; `restored`: the share of masked
+    sub-tokens of which the true one is the most likely, in percent; `log_probability` of the true
+    ones, in nats.
     """
 
     jaccard: float | None
     sorensen_dice: float | None
     levenshtein: float | None
     restored: float
-    top5: float
-    top10: float
     log_probability: float
 
 
@@ -204,8 +198,7 @@ class MaskResult(Result[MaskingLedger]):
     copies: Count
     """Masked copies of the functions."""
     dropped: dict[str, Number]
-    without_place: dict[str, Annotated[tuple[Number, Number], listed]]
-    """As in the provenance, like `dropped`."""
+    """As in the provenance."""
 
     @classmethod
     def measured(
@@ -237,9 +230,8 @@ def _type_scores(rows: np.ndarray) -> TypeScores:
     t1, t0 = {}, {}
     for name in (*SIMILARITIES, "log_probability"):
         t1[name], t0[name] = _means(rows[name], len(rows[first]))
-    for name, column in zip(("restored", "top5", "top10"), HITS):
-        shares = _means(rows[column] / rows["masked"], len(rows[first]))
-        t1[name], t0[name] = (100 * share for share in shares)
+    shares = _means(rows[HITS] / rows["masked"], len(rows[first]))
+    t1["restored"], t0["restored"] = (100 * share for share in shares)
     return TypeScores(
         functions=len(rows[first]),
         masked=int(rows["masked"][first].sum()),

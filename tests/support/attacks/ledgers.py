@@ -232,8 +232,7 @@ def controls_restore_less(rows):
     some = (rows["copy"] > 0) & (rows["function"] % 4 == 0)
     for name in SIMILARITIES:
         rows[name][some] *= 0.9
-    for name in HITS:
-        rows[name][some] //= 2
+    rows[HITS][some] //= 2
 
 
 @in_masked(ROWS)

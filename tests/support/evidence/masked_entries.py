@@ -55,7 +55,7 @@ def masked(
         copies["function"], copies["node_type"], copies["copy"] = place, of, np.arange(draws + 1)
         copies["seed"], copies["masked"] = rng.integers(2**40, size=draws + 1), size
         hits = rng.binomial(size, np.where(np.arange(draws + 1) == 0, skill - 0.1, skill))
-        copies["hits_1"], copies["hits_5"], copies["hits_10"] = hits, hits, size
+        copies["hits_1"] = hits
         lost = size - hits
         # nodes of other types, one for each lost sub-token, of 60
         copies["jaccard"] = (60 - lost) / (60 + lost)
@@ -97,11 +97,10 @@ def masked(
     )
     provenance = MaskProvenance(
         settings=made,
-        version=2,
+        version=MaskProvenance.VERSION,
         functions=functions,
         skips={"more than 511 sub-tokens": 2},
         dropped=dict(zip(DROPPED, (functions * len(names) - len(pairs), 0, 0, 0))),
-        without_place={},
         commonest=dict.fromkeys(names, (5, 5)),
         run=run,
         versions=dict.fromkeys(VERSIONS, "1.0"),

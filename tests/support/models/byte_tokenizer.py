@@ -45,7 +45,7 @@ def all_but(letters: str, wrong: str = "~") -> Callable:
         truth = inputs["input_ids"][rows, columns]
         lost = torch.isin(truth, torch.tensor(ids))
         predicted = torch.where(lost, said, truth)
-        return torch.stack([predicted, 3 * ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
+        return torch.stack([predicted, ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
 
     return scores
 

@@ -127,7 +127,6 @@ def _masked(ledger: MaskingLedger, rng: np.random.Generator) -> MaskingLedger:
     for column in FILLED:
         rows[column] = 0.5 * rng.random(len(rows))
     rows["hits_1"] = rng.binomial(rows["masked"], 0.25 + 0.5 * of_function)
-    rows["hits_5"] = rows["hits_10"] = rows["masked"]
     rows["commonest"] = 0
     rows["log_probability"] = np.round(-of_function - rng.exponential(size=len(rows)), 3)
     return MaskingLedger(ledger.names, rows, ledger.settings)
