@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from codesyntax_dataset import paper
 from probing.paper import inputs
 from probing.paper.cases import CASES
 from probing.paper.measured import printed
@@ -37,12 +36,6 @@ def test_curves_are_of_the_languages_configs_and_rules_of_their_captions(caption
     assert len(curves) == 8
 
 
-def test_ablations_have_every_config_of_their_language(captions, curves):
-    for number in (16, 17, 18, 19):
-        (language,) = captions[f"figure {number}"]["languages"]
-        assert curves[f"figure {number}"].configs == inputs.CONFIGS[language]
-
-
 def test_cases_have_the_relation_the_language_and_the_head_of_their_captions(captions):
     for case in CASES:
         caption = captions[f"figure {case.figure}"]
@@ -54,19 +47,6 @@ def test_cases_have_the_relation_the_language_and_the_head_of_their_captions(cap
             else case.head in caption["shows"]
         )
     assert {case.figure for case in CASES} == {1, 5, *range(9, 16)}
-
-
-def test_every_table_and_figure_has_its_number(captions):
-    """But Table 2, of models, and the cases, which stand on one page."""
-    cases = {f"figure {case.figure}" for case in CASES}
-    assert captions.keys() - cases - {"table 2"} <= {exhibit.name.lower() for exhibit in EXHIBITS}
-
-
-def test_models_are_those_of_the_papers_table(captions):
-    """Table 2: the cased ones."""
-    assert "BERT-large (cased)" in captions["table 2"]["shows"]
-    assert paper.name_of("bert-large-cased", "english") == "BERT-large"
-    assert paper.name_of("bert-large-uncased", "english") is None
 
 
 def test_published_numbers_are_the_papers(shared):

@@ -129,15 +129,6 @@ def test_similarities_are_means_over_functions_and_node_types(made):
     assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
 
 
-def test_similarities_by_node_type(made):
-    rows = {row["group"]: row for row in rows_of(made, "types") if row["rule"] == "jaccard"}
-    found = arms(made, "jaccard")
-    assert set(rows) == set(found)
-    for kind, pairs in found.items():
-        for arm, values in zip(("T1", "T0"), zip(*pairs)):
-            assert float(rows[kind][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
-
-
 def test_the_studys_estimator_is_half_the_second_function(made):
     found = arms(made, "jaccard")
     effects = {
@@ -169,15 +160,6 @@ def test_a_placebo_has_no_effect(made):
         assert abs(mean) <= 4 * deviation / 10  # of 100 exchanges
 
 
-def test_the_page_counts_the_numbers_with_ours_beside_them(made):
-    effects = [row for row in rows_of(made, "effects") if row["system"] == STUDY]
-    beside = 12 + sum(
-        bool(row["study's estimator: here"] and row["study's estimator: paper"]) for row in effects
-    )
-    assert f"{beside} of the 90 numbers" in (made / "report/report.md").read_text(encoding="utf-8")
-    assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
-
-
 @pytest.mark.usefixtures("unrendered")
 def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path, monkeypatch):
     output, run, calls = tmp_path / "again", module.mask, []
@@ -193,15 +175,6 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
         probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     assert content(output) == content(made)
-
-
-@pytest.mark.usefixtures("unrendered")
-def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tmp_path):
-    for limit in (1, 2):
-        probing.reproduce(["sample"], [str(named_model)], tmp_path, study="syntaxeval", limit=limit)
-        assert f"{limit} functions, of which" in (tmp_path / "report/report.md").read_text(
-            encoding="utf-8"
-        )
 
 
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):
