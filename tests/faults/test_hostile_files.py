@@ -8,10 +8,13 @@ import json
 import os
 import shutil
 import stat
+import struct
 import threading
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -172,6 +175,22 @@ def test_a_hostile_source_is_refused(tmp_path, monkeypatch, make, reason):
     monkeypatch.setattr(safe_files, "_LEAST", 1 << 20)  # otherwise bombs would have to be large
     with pytest.raises(CodeSyntaxError, match=reason):
         list(read(str(make(tmp_path)), "python", Skips()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EOFError(),
+        struct.error("header"),
+        UnicodeDecodeError("utf-8", b"", 0, 1, "name"),
+        zlib.error(),
+    ],
+    ids=repr,
+)
+def test_what_reading_an_archive_raises_is_told(error, tmp_path, monkeypatch):
+    monkeypatch.setattr(zipfile.ZipFile, "read", Mock(side_effect=error))
+    with pytest.raises(CodeSyntaxError, match="is the file complete"):
+        list(read(str(labels_in_zip(b"[]")(tmp_path)), "python", Skips()))
 
 
 LEFT_OUT = {

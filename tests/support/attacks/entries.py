@@ -281,10 +281,10 @@ def a_function_behind_the_last(entry):
         table["cluster"][table["cluster"] == FUNCTIONS - 1] = FUNCTIONS
 
 
-@refused("the functions are not 5 places in a split of 5")
+@refused("the functions are not 5 places in a split of 6")
 def a_function_too_few(entry):
     small(entry)
-    entry["functions"] -= 1
+    entry |= {"functions": 5, "skips": {"no relations": 1}}
 
 
 @refused("the functions are not 7 places in a split of 7")
@@ -337,6 +337,12 @@ def verified_more_than_there_is(entry):
 @refused("3 were skipped but with edges")
 def skipped_functions_that_are_not_missed(entry):
     entry["skips"] = {"more than 511 sub-tokens": 3}
+
+
+@refused("1 functions are missed, 0 were skipped but with edges")
+def a_missed_function_that_was_not_skipped(entry):
+    small(entry)
+    entry |= {"functions": 5, "skips": {"no relations": 1}, "unread": [0]}
 
 
 def unread(entry: Entry, functions: list[int]) -> None:
