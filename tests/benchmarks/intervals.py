@@ -13,12 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.simulations.coverage import AMOUNTS, GROUPS, covered
+from support.simulations.coverage import AMOUNTS, CELLS, covered
 
 from probing.stats.hits import PERCENT_UNIT
 
 CLUSTERS = (6, 8, 12, 30, 100)
-UNITS = {"amounts": "nats", "percent": PERCENT_UNIT}
 WHAT = ("score, interval holds", "difference, interval holds", "no difference, test rejects")
 
 
@@ -33,22 +32,16 @@ def main() -> None:
         f"| % of {args.draws:,} draws: {', '.join(AMOUNTS)} | {' | '.join(f'{of} clusters' for of in CLUSTERS)} |"
     )
     print("| --- |" + " --- |" * len(CLUSTERS))
-    for title, unit in UNITS.items():
-        for groups, of in ((1, "a group"), (GROUPS, f"the mean of {GROUPS} groups")):
-            cells = [
-                list(
-                    zip(
-                        *(
-                            covered(unit, shape, clusters, groups, args.draws, args.seed)
-                            for shape in AMOUNTS
-                        )
-                    )
-                )
-                for clusters in CLUSTERS
-            ]
-            for row, what in enumerate(WHAT):
-                shares = (", ".join(f"{share:.1f}" for share in cell[row]) for cell in cells)
-                print(f"| {title}, {of}: {what} | {' | '.join(shares)} |", flush=True)
+    for unit, groups in CELLS:
+        title = "percent" if unit == PERCENT_UNIT else "amounts"
+        of = f"the mean of {groups} groups" if groups > 1 else "a group"
+        cells = [
+            [covered(unit, groups, shape, clusters, args.draws, args.seed) for shape in AMOUNTS]
+            for clusters in CLUSTERS
+        ]
+        for row, what in enumerate(WHAT):
+            shares = (", ".join(f"{shape[row]:.1f}" for shape in cell) for cell in cells)
+            print(f"| {title}, {of}: {what} | {' | '.join(shares)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ import os
 import subprocess
 import sys
 
-import click
 import pytest
 from support.commands import run
 from support.evidence.masked_entries import masked
 
 import probing
 from codesyntax_dataset.errors import ModelError
-from probing.cli import main
-from probing.cli.group import SECTIONS
 from probing.models.location import EMBEDDED
 
 
@@ -66,45 +63,6 @@ def test_results_are_scored_and_compared_without_what_takes_long_to_import(evide
     done = subprocess.run(command, capture_output=True, text=True)
     assert "T1" in done.stdout and "Difference" in done.stdout, done.stderr
     assert done.stdout.endswith("imported: []\n")
-
-
-def test_every_command_has_help_and_a_place_in_the_readmes(request):
-    """In the table of commands by its name, and in a command of one of the guides."""
-    root = request.config.rootpath
-    docs = root / "probing/docs"
-    others = (
-        *root.glob("codesyntax_dataset/docs/*.md"),
-        root / "README.md",
-        root / "CONTRIBUTING.md",
-    )
-    files = (docs / "commands.md", *docs.glob("*.md"), *others)
-    readme, *guides = (file.read_text(encoding="utf-8") for file in files)
-    for name, command in main.commands.items():
-        assert command.help, name
-        assert f"`{name}`" in readme, name
-        assert any(f"codesyntax {name}" in text for text in (readme, *guides)), name
-        for parameter in command.params:
-            if isinstance(parameter, click.Option):
-                assert parameter.help, f"{name} {parameter.name}"
-
-
-def test_help_of_a_group_lists_its_commands():
-    done = run("push --help")
-    assert "\n  dataset " in done.stdout and "\n  metric " in done.stdout
-
-
-def test_help_lists_every_command_once_in_its_section():
-    lines = run("--help").stdout.splitlines()
-    listed = [
-        line.split()[0]
-        for line in lines
-        if line.startswith("  ") and line.split()[0] in main.commands
-    ]
-    assert sorted(listed) == sorted(main.commands)
-    sections = [
-        line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")
-    ]
-    assert sections == ["Options", *SECTIONS]
 
 
 @pytest.mark.slow

@@ -48,15 +48,13 @@ def test_every_command_finds_the_model_and_none_publishes_its_place(elsewhere, t
         "../models/one",
         "../models/two",
     ]
-    run("score", *(elsewhere / "results").glob("*.parquet"))
     run("errors", *tests)
     run("verify", *tests, "--functions 2")
     run("merge", elsewhere / "shards")
     run("report", elsewhere / "results")
-    for file in (tmp_path / "work/report").rglob("*"):
-        if file.is_file():
-            content = file.read_bytes()
-            assert b"model_path" not in content and str(elsewhere).encode() not in content, file
+    for file in (tmp_path / "work/report").rglob("*.*"):
+        content = file.read_bytes()
+        assert b"model_path" not in content and str(elsewhere).encode() not in content, file
     (merged,) = (elsewhere / "shards").glob("*.json")
     assert run("verify", merged, "--functions 2").stdout.endswith("accepted\n")
 
@@ -65,15 +63,9 @@ def test_one_model_that_is_gone_does_not_end_errors(elsewhere):
     shutil.rmtree(elsewhere / "models/one")
     tests = results(elsewhere)
     done = run("errors", *tests, status=1)
-    said = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
-    assert (
-        len(said) == 1
-        and "the model one of " in said[0]
-        and said[0].endswith("give its location with --model")
-    )
-    assert [
-        path.name.startswith("two") for path in (elsewhere / "results").glob("*.errors.json")
-    ] == [True]
+    assert done.stderr.count("Error: ") == 1 and "give its location with --model" in done.stderr
+    (file,) = (elsewhere / "results").glob("*.errors.json")
+    assert file.name.startswith("two")
     said = run("verify", *tests, "--functions 2", status=3).stdout
     assert "give its location with --model" in said and "accepted" in said
     run("errors", tests[0], "--model", elsewhere / "models/two")  # the same weights

@@ -6,8 +6,6 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -95,38 +93,6 @@ def test_a_mistake(folder, before, monkeypatch, line):
     assert says_steps or (status == 2 and usage[0].startswith("Usage: "))
     assert done.stdout == ""
     assert contents(folder) == before
-
-
-WITHOUT_TORCH = """
-import json, sys, time
-sys.modules.update(dict.fromkeys(["torch", "transformers.modeling_utils"]))
-from click.testing import CliRunner
-from probing.cli import main
-
-said = {}
-for line in json.load(sys.stdin):
-    start = time.process_time()
-    done = CliRunner().invoke(main, line.split())
-    said[line] = [done.exit_code, done.stderr.strip().rpartition("\\n")[2], time.process_time() - start]
-print(json.dumps(said))
-"""
-
-
-@pytest.mark.slow
-def test_most_mistakes_are_told_before_torch_is_imported(folder):
-    """It takes seconds. In one process, each takes less than 2 s of a processor, the first imports included."""
-    quick = [line for line, mistake in MISTAKES.items() if not mistake.needs_a_model]
-    assert len(quick) >= 40
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH],
-        cwd=folder,
-        input=json.dumps(quick),
-        capture_output=True,
-        text=True,
-    )
-    for line, (status, message, seconds) in json.loads(done.stdout).items():
-        assert status == MISTAKES[line].status and MISTAKES[line].words in message, line
-        assert seconds < 2, line
 
 
 def test_a_folder_whose_name_breaks_a_line(folder, tmp_path):

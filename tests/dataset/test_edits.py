@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import javalang
 import pyarrow.parquet as pq
 import pytest
 from support.commands import run
@@ -509,12 +510,17 @@ def test_literals_keep_names_of_characters_and_fields():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 @pytest.mark.parametrize("variant", [pytest.param("paper", marks=pytest.mark.long), "exact"])
-def test_edited_python_compiles(name, variant):
-    for code in [*sample("python"), FIELDS]:
+@pytest.mark.parametrize("language", CODE)
+def test_edited_code_is_read_by_a_parser_of_its_own(language, name, variant):
+    for code in [*sample(language), CODE[language]]:
         try:
-            compile(edit(code, "python", name, variant)[0], "f", "exec")
+            edited, _ = edit(code, language, name, variant)
         except EditError:
             continue
+        if language == "python":
+            compile(edited, "f", "exec")
+        else:
+            javalang.parse.parse(f"class A {{ {edited} }}")
 
 
 # Repeatable ----------------------------------------------------------------------------------------------------------

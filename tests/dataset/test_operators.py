@@ -1,7 +1,7 @@
 """Operators beside those of the same or the next precedence: labels are those of the code with brackets around them.
 
 Brackets that only group are in no edge, so that the expected labels need no other parser: brackets stand where the
-tables of `tests/support/labels/operators` say. `tests/benchmarks/operators.py` holds all pairs against the language's own.
+tables of `tests/support/labels/operators` say. `tests/benchmarks/compare.py` holds all pairs against the language's own.
 """
 
 from __future__ import annotations

@@ -40,14 +40,9 @@ def data(honest):
 
 @pytest.fixture(scope="module")
 def few_relations(honest):
-    """That entry with the relations alone that have hard edges, which is read sooner."""
+    """An entry of two relations in six functions, which is read sooner."""
     entry = copy.deepcopy(honest)
-    names = entries.relations_of(entry, "beyond-offset")
-    for table in entries.PROTOCOLS:
-        chosen, known = entry["chosen"][table], entries.relations_of(entry, table)
-        for field in ("heads", "better"):
-            chosen[field] = [of for of, name in zip(chosen[field], known) if name in names]
-        entries.taken(entry, table, np.isin(entry["tables"][table]["group"], names))
+    entries.small(entry)
     submission.load(written(entry))
     return entry
 

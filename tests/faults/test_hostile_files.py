@@ -8,10 +8,13 @@ import json
 import os
 import shutil
 import stat
+import struct
 import threading
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,34 +92,14 @@ def linked_partition(folder: Path) -> Path:
     return folder / "code"
 
 
-def altered(data: bytes, *changes: tuple[bytes, bytes]) -> bytes:
-    for old, new in changes:
-        assert old in data
-        data = data.replace(old, new)
-    return data
-
-
 def a_linked_member() -> bytes:
     link = zipfile.ZipInfo(MEMBER)
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     return zipped({link: b"/etc/passwd"})
 
 
-def far_off(data: bytes) -> bytes:
-    """A zip whose list of members says of the first that it begins just before the end of the file."""
-    at = data.rindex(b"PK\x01\x02") + 42
-    return data[:at] + (len(data) - 8).to_bytes(4, "little") + data[at + 4 :]
-
-
 GZ = gzip.compress(row("def f(): pass"))
 ZIP = zipped({MEMBER: GZ})
-# what each of the two headers of a member begins with
-LOCAL, CENTRAL = (
-    b"PK\x03\x04\x14\0",
-    b"PK\x01\x02\x14\x03\x14\0",
-)
-# in UTF-8
-NAMED = altered(ZIP, (LOCAL + b"\0\0", LOCAL + b"\0\x08"), (CENTRAL + b"\0\0", CENTRAL + b"\0\x08"))
 
 SOURCES = {
     "lines of blanks in a gz": (
@@ -157,52 +140,11 @@ SOURCES = {
     ),
     "a link in a zip": (file("python.zip", a_linked_member()), "Not a gzipped file"),
     "an encrypted zip": (
-        file(
-            "python.zip",
-            altered(
-                ZIP, (LOCAL + b"\0\0", LOCAL + b"\1\0"), (CENTRAL + b"\0\0", CENTRAL + b"\1\0")
-            ),
-        ),
+        file("python.zip", ZIP.replace(b"\x14\0\0\0\x08", b"\x14\0\1\0\x08")),
         "is encrypted",
-    ),
-    "an unknown compression in a zip": (
-        file(
-            "python.zip",
-            altered(
-                ZIP,
-                (LOCAL + b"\0\0\x08", LOCAL + b"\0\0c"),
-                (CENTRAL + b"\0\0\x08", CENTRAL + b"\0\0c"),
-            ),
-        ),
-        "compression method is not supported",
-    ),
-    "a zip that lies about sizes": (
-        file(
-            "CodeSyntax.zip",
-            lambda: altered(
-                zipped({"CodeSyntax_python.json": b"[" + b" " * 20_000_000}),
-                ((20_000_001).to_bytes(4, "little"), (10).to_bytes(4, "little")),
-            ),
-        ),
-        "Bad CRC-32",
     ),
     "no zip": (file("python.zip", b"PK\x03\x04" + bytes(100)), "not a zip archive"),
     "a zip in a zip": (in_zip({"python.zip": ZIP}), "expected"),
-    "a zip whose names are no text": (
-        file("python.zip", NAMED.replace(b"test_0", b"test_\xff")),
-        "can't decode",
-    ),
-    "a member whose own name is not a text": (
-        file("python.zip", NAMED.replace(b"test_0", b"test_\xff", 1)),
-        "can't decode",
-    ),
-    "a member with no room for its header": (file("python.zip", far_off(ZIP)), "cannot be read"),
-    "a gz with another checksum": (
-        file(f"csn/{MEMBER}", GZ[:-8] + bytes(4) + GZ[-4:]),
-        "CRC check failed",
-    ),
-    "a gz with another length": (file(f"csn/{MEMBER}", GZ[:-4] + bytes(4)), "Incorrect length"),
-    "a gz with rubbish behind": (file(f"csn/{MEMBER}", GZ + b"rubbish"), "Not a gzipped file"),
     "zeros in a gz": (file(f"csn/{MEMBER}", gzip.compress(bytes(1000))), "Expecting value"),
     "nested JSON in a zip": (
         labels_in_zip(b"[" * 100_000),
@@ -233,6 +175,22 @@ def test_a_hostile_source_is_refused(tmp_path, monkeypatch, make, reason):
     monkeypatch.setattr(safe_files, "_LEAST", 1 << 20)  # otherwise bombs would have to be large
     with pytest.raises(CodeSyntaxError, match=reason):
         list(read(str(make(tmp_path)), "python", Skips()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EOFError(),
+        struct.error("header"),
+        UnicodeDecodeError("utf-8", b"", 0, 1, "name"),
+        zlib.error(),
+    ],
+    ids=repr,
+)
+def test_what_reading_an_archive_raises_is_told(error, tmp_path, monkeypatch):
+    monkeypatch.setattr(zipfile.ZipFile, "read", Mock(side_effect=error))
+    with pytest.raises(CodeSyntaxError, match="is the file complete"):
+        list(read(str(labels_in_zip(b"[]")(tmp_path)), "python", Skips()))
 
 
 LEFT_OUT = {

@@ -37,12 +37,6 @@ def test_curves_are_of_the_languages_configs_and_rules_of_their_captions(caption
     assert len(curves) == 8
 
 
-def test_ablations_have_every_config_of_their_language(captions, curves):
-    for number in (16, 17, 18, 19):
-        (language,) = captions[f"figure {number}"]["languages"]
-        assert curves[f"figure {number}"].configs == inputs.CONFIGS[language]
-
-
 def test_cases_have_the_relation_the_language_and_the_head_of_their_captions(captions):
     for case in CASES:
         caption = captions[f"figure {case.figure}"]

@@ -130,15 +130,6 @@ def test_similarities_are_means_over_functions_and_node_types(made):
     assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
 
 
-def test_similarities_by_node_type(made):
-    rows = {row["group"]: row for row in rows_of(made, "types") if row["rule"] == "jaccard"}
-    found = arms(made, "jaccard")
-    assert set(rows) == set(found)
-    for kind, pairs in found.items():
-        for arm, values in zip(("T1", "T0"), zip(*pairs)):
-            assert float(rows[kind][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
-
-
 def test_the_studys_estimator_is_half_the_second_function(made):
     found = arms(made, "jaccard")
     effects = {
@@ -196,18 +187,6 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
         probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     assert content(output) == content(made)
-
-
-@pytest.mark.usefixtures("unrendered")
-def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tmp_path):
-    for limit in (1, 2):
-        probing.reproduce(["sample"], [str(named_model)], tmp_path, study="syntaxeval", limit=limit)
-        results = [*map(MaskResult.load, (tmp_path / "results").glob("*.masking.*.json"))]
-        assert {result.functions for result in results} == {*range(1, limit + 1)}
-        (inputs,) = rows_of(tmp_path, "inputs")
-        assert inputs["signature"] in {
-            result.signature for result in results if result.functions == limit
-        }
 
 
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):

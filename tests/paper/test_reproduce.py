@@ -200,11 +200,6 @@ class TestRun:
             rows = [row for row in rows_of(made, "table-7") if row["config"] == config]
             assert sum(int(row["errors: here"]) for row in rows) == wrong > 0
 
-    def test_attended_tokens_are_shares_of_each_head(self, made):
-        for row in rows_of(made, "section-4.2"):
-            shares = [float(share) for name, share in row.items() if name.endswith(": here")]
-            assert len(shares) == 8 and sum(shares) == pytest.approx(100)
-
     def test_edges_are_of_all_splits(self, made):
         """Table 8 beside the published counts."""
         files = (made / "python/codesyntax/python").iterdir()

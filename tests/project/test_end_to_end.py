@@ -7,11 +7,9 @@ import io
 import json
 import re
 import shlex
-from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,8 +25,8 @@ from support.hub.end_to_end import (
 )
 from support.hub.loopback_hub import LoopbackHub
 
+import probing
 from codesyntax_dataset.check import check_folder
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.cli.publish import RECIPE
 from probing.models.location import TINY, embedded_model
 from probing.publish.push import METRICS
@@ -147,17 +145,23 @@ def test_the_metric_that_others_load_counts_as_by_hand(walked):
     assert metric == {"first": {"1": 50.0, "2": 100.0}, "any": {"1": 100.0, "2": 100.0}}
 
 
-def test_the_merged_entries_say_what_the_ledgers_do(walked):
-    """All numbers computed here from the ledgers' bytes, rank 0 being the best."""
+@pytest.fixture(scope="module")
+def means(walked):
+    """The mean of each protocol, as `probing.scores` has it of the walk's results."""
+    user, _ = walked
+    frame = probing.scores([user.work / "results"], user.work / "codesyntax")
+    rows = frame.query(
+        "system == 'model' and against == '' and group == 'mean' and rule == 'first' and k == 1"
+    )
+    return dict(zip(rows["protocol"], rows["value"]))
+
+
+def test_the_merged_entries_say_what_the_ledgers_do(walked, means):
     user, found = walked
     hub = user.hub
-    ledgers = of_ledgers(user)
-    chosen = {relation: of.mean(axis=0).argmax() for relation, of in ledgers["validation"].items()}
     expected = {
-        f"python-held-out{DIRECTION}": mean(
-            {name: of[:, chosen[name]] for name, of in ledgers["test"].items() if name in chosen}
-        ),
-        f"python-beyond-offset{DIRECTION}": beyond_offsets(user),
+        f"python-{protocol}{DIRECTION}": means[protocol]
+        for protocol in ("held-out", "beyond-offset")
     }
     entries = found["entries"]
     assert {entry["task_id"]: entry["value"] for entry in entries} == pytest.approx(
@@ -182,61 +186,7 @@ def test_the_merged_entries_say_what_the_ledgers_do(walked):
     assert [of["status"] for of in hub.repositories["model", MODEL].discussions] == ["merged"]
 
 
-def of_ledgers(user) -> dict[str, dict[str, np.ndarray]]:
-    """Split -> what `hits` gives."""
-    results = user.work / "results"
-    return {
-        split: hits(next(results.glob(f"*.{split}.*.parquet"))) for split in ("test", "validation")
-    }
-
-
-def beyond_offsets(user) -> float:
-    """The mean over the edges that are not at the most frequent distance of their relation on validation."""
-    results, found = user.work / "results", {}
-    tables = {
-        split: pq.read_table(next(results.glob(f"*.{split}.*.parquet")))
-        for split in ("test", "validation")
-    }
-    away = {
-        split: np.array(table["first"]) - np.array(table["head"]) for split, table in tables.items()
-    }
-    named = {split: np.array(table["relation"].to_pylist()) for split, table in tables.items()}
-    both = of_ledgers(user)
-    for name in both["test"].keys() & both["validation"].keys():
-        mine = {split: away[split][named[split] == name] for split in tables}
-        counts = Counter(mine["validation"].tolist())
-        best = min(counts, key=lambda distance: (-counts[distance], abs(distance)))
-        hard = {split: both[split][name][mine[split] != best] for split in tables}
-        functions = np.array(tables["test"]["function"])[named["test"] == name][
-            mine["test"] != best
-        ]
-        if (
-            len(hard["validation"])
-            and len(set(functions.tolist())) >= 6
-            and len(hard["test"]) >= 30
-        ):
-            found[name] = hard["test"][:, hard["validation"].mean(axis=0).argmax()]
-    return mean(found)
-
-
-def hits(ledger: Path) -> dict[str, np.ndarray]:
-    """Relation -> whether each attention head ranks the first token of the dependent best: bool (edges, heads)."""
-    table = pq.read_table(ledger)
-    ranks = np.frombuffer(b"".join(table["ranks"].to_pylist()), np.uint8).reshape(
-        len(table), 3, -1
-    )[:, 0]
-    relations = np.array(table["relation"].to_pylist())
-    return {name: ranks[relations == name] == 0 for name in np.unique(relations)}
-
-
-def mean(found: dict[str, np.ndarray]) -> float:
-    """Percent found, over the relations that count."""
-    return 100 * float(
-        np.mean([of.mean() for name, of in found.items() if name not in NOT_IN_MEAN])
-    )
-
-
-def test_the_board_has_the_merged_scores(walked):
+def test_the_board_has_the_merged_scores(walked, means):
     user, found = walked
     with (user.work / "board" / "board.csv").open(encoding="utf-8", newline="") as file:
         rows = [
@@ -246,10 +196,7 @@ def test_the_board_has_the_merged_scores(walked):
         ]
     assert {row["model"] for row in rows} == {MODEL}
     on_board = {f"{row['config']}-{row['protocol']}": round(float(row["score"]), 2) for row in rows}
-    published = mean(
-        {name: of[:, of.mean(axis=0).argmax()] for name, of in of_ledgers(user)["test"].items()}
-    )
-    assert on_board.pop("python-published") == pytest.approx(published, abs=0.005)
+    assert on_board.pop("python-published") == pytest.approx(means["published"], abs=0.005)
     sent = {entry["task_id"].removesuffix(DIRECTION): entry["value"] for entry in found["entries"]}
     assert on_board == sent
     assert all(

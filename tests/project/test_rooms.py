@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import re
-from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
-
-from codesyntax_dataset import errors
 
 ROOMS = (
     "codesyntax_dataset",
@@ -107,33 +103,3 @@ def test_no_circles_and_few_levels():
     for name in TopologicalSorter(rooms).static_order():
         levels[name] = 1 + max((levels[other] for other in rooms[name]), default=0)
     assert max(levels.values()) <= 10
-
-
-@pytest.mark.slow
-def test_a_class_name_stands_in_one_module_of_probing():
-    names = Counter(
-        node.name
-        for module, path in modules().items()
-        if module.startswith("probing")
-        for node in tree(path).body
-        if isinstance(node, ast.ClassDef)
-    )
-    assert {name for name, number in names.items() if number > 1} == set()
-
-
-@pytest.mark.slow
-def test_the_drawing_of_errors_has_all_of_them():
-    """Names and bases of the public classes, as the docstring of codesyntax_dataset/errors.py draws them."""
-    defined = {
-        (node.name, ast.unparse(node.bases[0]))
-        for path in modules().values()
-        for node in tree(path).body
-        if isinstance(node, ast.ClassDef) and node.bases and not node.name.startswith("_")
-    }
-    drawn, parents = {("CodeSyntaxError", "ValueError")}, {-1: "CodeSyntaxError"}
-    for line in errors.__doc__.splitlines():
-        if drawing := re.match(r"([│ ]*)[├└]── (\w+) ", line):
-            depth, parents[len(drawing[1])] = len(drawing[1]), drawing[2]
-            drawn.add((drawing[2], parents[depth - 4 if depth else -1]))
-    errors_of = {"ValueError"} | {name for name, _ in drawn}
-    assert drawn == {(name, base) for name, base in defined if base in errors_of}

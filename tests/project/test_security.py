@@ -25,7 +25,6 @@ def test_the_limits_are_those_of_the_code():
         f"{safe_files.LONGEST_FUNCTION:,} characters",
         f"{MOST_TOKENS:,} tokens",
         f"{MAX_BRACKETS} nested brackets",
-        f"{safe_files.LARGEST_FILE >> 20} MiB |",
         f"{safe_files.LARGEST_SOURCE >> 40} TiB of code",
         f"CodeSearchNet {codesearchnet.LONGEST_LINE >> 20} MiB",
         f"a treebank file {treebank.LARGEST_FILE >> 20} MiB",
@@ -36,17 +35,6 @@ def test_the_limits_are_those_of_the_code():
         f"{network.LONGEST_WAIT:.0f} seconds for each part",
     ):
         assert limit in SECURITY, limit
-
-
-def test_ten_sentences_each_with_its_test():
-    """Numbered, one sentence each, which ends with a file of tests."""
-    items = re.findall(r"^(\d+)\. (.*?)(?=\n\d+\. |\n\n)", SECURITY, flags=re.MULTILINE | re.DOTALL)
-    assert [int(number) for number, _ in items] == [*range(1, 11)]
-    for _, text in items:
-        sentence = " ".join(text.split())
-        (test,) = re.findall(r"\(`(test_\w+\.py)`\)\.$", sentence)
-        assert len([*(ROOT / "tests").rglob(test)]) == 1
-        assert not re.search(r"[a-z]\. [A-Z]", sentence)
 
 
 def test_the_lock_that_is_audited_pins_every_package():

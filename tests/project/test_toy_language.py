@@ -5,18 +5,14 @@ A program in Sums defines functions. Each takes a line `to NAME` and has stateme
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
-from conftest import ROOT
 from support.commands import run
 
 import codesyntax_dataset
-from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import ArgumentError, ParseError, SourceError
 from codesyntax_dataset.languages import (
@@ -157,14 +153,6 @@ def test_labels_by_the_public_functions(sums):
     ]
 
 
-def test_a_language_without_keywords_has_offset_baselines_alone(source, tmp_path):
-    with registered(replace(SUMS, keywords=())):
-        build(str(source), ["sums"], tmp_path / "data")
-        found = baseline(tmp_path / "data", "sums").hits["held-out"]
-    assert found["combined"].total.tolist() == found["offset"].total.tolist()
-    assert not found["keyword"].total.any()
-
-
 def test_a_name_that_is_taken_is_refused(sums):
     before = dict(CONFIGS)
     with pytest.raises(ArgumentError, match="the name sums, which is taken"):
@@ -175,23 +163,3 @@ def test_a_name_that_is_taken_is_refused(sums):
 def test_a_language_that_codesearchnet_lacks(sums, shared):
     with pytest.raises(SourceError, match="CodeSearchNet has no sums functions"):
         list(read(str(shared / "data/codesearchnet"), "sums", Skips()))
-
-
-def test_no_other_module_depends_on_which_language_it_is():
-    """But for the tables of the paper, which are of its languages, and the programs that ask a language's own parser."""
-    asked = []
-    for package in ("codesyntax_dataset", "codesyntax_metric", "probing"):
-        for file in sorted((ROOT / package).rglob("*.py")):
-            if not {"languages", "sample", "paper", "programs"} & set(file.relative_to(ROOT).parts):
-                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                    if isinstance(node, ast.Compare | ast.Dict):
-                        parts = (
-                            node.keys
-                            if isinstance(node, ast.Dict)
-                            else (node.left, *node.comparators)
-                        )
-                        names = {part.value for part in parts if isinstance(part, ast.Constant)}
-                        asked += [f"{file.name}:{node.lineno}"] * bool(
-                            names & {*LANGUAGES, *CONFIGS}
-                        )
-    assert not asked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -10,7 +9,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import datasets
-import numpy as np
 import pytest
 
 from probing import probe
@@ -197,37 +195,6 @@ def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_f
     assert len(probe(tiny_model, datasets.Dataset.from_list(rows)).ledger) == len(first.ledger) - 1
 
 
-@pytest.mark.parametrize("limit", [None, 0, 1, 10_000])
-def test_the_labels_digest_is_that_of_a_plain_loop(limit, dataset_folder):
-    rows = datasets.load_dataset(str(dataset_folder), "java", split="test").shuffle(seed=0)
-    rows = datasets.concatenate_datasets([rows] * 11)  # more than are digested at a time
-    digest = hashlib.sha256()
-
-    def lengths(values):
-        digest.update(np.array([len(value) for value in values], "<i8").tobytes())
-
-    def texts(values):
-        lengths(values)
-        digest.update(b"".join(values))
-
-    functions = rows.to_list()[:limit]
-    for start in range(0, len(functions), 1000):
-        part = functions[start : start + 1000]
-        digest.update(np.array([len(part)], "<i8").tobytes())
-        texts([row["code"].encode() for row in part])
-        for name in ("token_start", "token_end"):
-            lengths([row[name] for row in part])
-            digest.update(np.array([place for row in part for place in row[name]], "<i4").tobytes())
-        lengths([row["relations"] for row in part])
-        edges = [edge for row in part for edge in row["relations"]]
-        if edges:
-            texts([edge["relation"].encode() for edge in edges])
-            for name in ("head", "first", "last"):
-                digest.update(np.array([edge[name] for edge in edges], "<i4").tobytes())
-    assert limit is not None or len(functions) > 1000
-    assert label_digest(rows, limit) == digest.hexdigest()[:12]
-
-
 def test_other_labels_have_another_digest():
     """Whatever is moved from one field, edge or function to the next."""
 
@@ -301,14 +268,6 @@ def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_f
     assert "cannot cache the run" in caplog.text
 
 
-def test_labels_are_read_once(place, tiny_model, dataset_folder, monkeypatch):
-    """The key is of the very labels that are probed."""
-    real, read = data.label_digest, []
-    monkeypatch.setattr(data, "label_digest", lambda *arguments: read.append(1) or real(*arguments))
-    probe(tiny_model, dataset_folder, **SOME)
-    assert read == [1]
-
-
 def test_many_at_once(place, tiny_model, dataset_folder):
     """Eight write and read the same slot: each reads the whole ledger or none, and one file is left."""
     result = probe(tiny_model, dataset_folder, **SOME)
@@ -329,22 +288,6 @@ def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_p
     monkeypatch.setattr(experiment, "_slot", lambda *_, **__: pytest.fail("looked"))
     assert verify(path, model=tiny_model, data=dataset_folder).accepted
     assert runs == [json.loads(path.read_text())["functions"]]
-
-
-def test_a_large_ledger_is_written_again_with_the_same_bytes(tmp_path):
-    """With more edges than a row group holds, the relations' dictionary spans several."""
-    edges = 150_000
-    rng = np.random.default_rng(0)
-    relation = np.sort(rng.integers(0, 30, edges)).astype(np.int32)
-    names = ("function", "head", "first", "last", "tokens")
-    columns = {name: rng.integers(0, 99, edges).astype(np.int32) for name in names}
-    ranks = rng.integers(0, 255, (3, edges, 1, 2), np.uint8)
-    relations = [f"r{number}" for number in range(30)]
-    RankLedger(relations, relation=relation, ranks=ranks, settings={}, **columns).save(
-        tmp_path / "a"
-    )
-    RankLedger.load(tmp_path / "a").save(tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 HUB = """

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import datasets
 import numpy as np
-import pandas
 import pytest
-from support.commands import run
-from support.evidence.masked_entries import masked
 
 import probing
 from codesyntax_dataset.errors import DatasetError, LedgerError, UnknownName
 from probing.evidence.gather import find, gather
-from probing.instruments.masking import hits as masking
 from probing.runs.repositories import repositories_of
 from probing.stats.hits import PERCENT_UNIT, Hits
 
@@ -99,25 +95,6 @@ def test_with_one_function_a_repository_they_are_the_same(unit):
         assert equal(drawn.by_group("model", against)[:3], plain.by_group("model", against)[:3])
 
 
-def test_parts_keep_their_repositories():
-    rows, fields = table(PERCENT_UNIT)
-    repositories = np.arange(24) // 3
-    part = hits_of(rows, repositories, **fields).where(clusters=np.arange(3, 15), groups=["a"])
-    by_hand = summed([row for row in rows if 3 <= row[0] < 15 and row[1] == "a"], repositories)
-    assert equal(part.mean("model", "rival"), hits_of(by_hand, **fields).mean("model", "rival"))
-
-
-def test_those_of_masking():
-    result = masked()
-    plain = masking.hits(result)["jaccard"]
-    result.ledger.repositories = np.arange(20) // 2
-    drawn = masking.hits(result)["jaccard"]
-    assert equal(
-        drawn.by_group("T1", "T0"),
-        plain.clustered(lambda functions: functions // 2).by_group("T1", "T0"),
-    )
-
-
 # ------------------------------------------------------------------------------------------------- results and their data
 
 
@@ -127,50 +104,21 @@ def results(evidence):
 
 
 @pytest.mark.slow
-def test_scores_of_attention(results, few_functions, tmp_path):
-    csv = tmp_path / "scores.csv"
-    run("score", results[0].parent, "--csv", csv, "--cluster repository")
-    by_repository = pandas.read_csv(
-        csv, keep_default_na=False, na_values={"n": "", "low": "", "high": ""}
-    )
-    by_function = probing.scores(results, few_functions)
-    assert set(by_repository["cluster"]) == {"repository"} and set(by_function["cluster"]) == {
-        "function"
-    }
-    assert by_repository["value"].to_numpy() == pytest.approx(by_function["value"].to_numpy())
+def test_scores_of_attention(results, few_functions):
     names = datasets.load_dataset(str(few_functions), "python", split="test")["repo"][:]
     numbers = np.array([sorted(set(names)).index(name) for name in names])
-    assert by_repository["n"].max() <= len(np.unique(numbers)) < by_function["n"].max()
+    frame = probing.scores(results, few_functions, cluster="repository")
+    assert set(frame["cluster"]) == {"repository"}
+    plain = probing.scores(results, few_functions)["value"]
+    assert frame["value"].to_numpy() == pytest.approx(plain.to_numpy())
     chosen = gather(find(results), few_functions)[0].hits["held-out"]
     expected = chosen.hits.clustered(lambda functions: numbers[functions]).mean("model").at(0)
-    cells = by_repository.query(
-        "protocol == 'held-out' and system == 'model' and against == '' and group == 'mean'"
-    )
-    (mean,) = cells.query("rule == 'first' and k == 1").itertuples()
-    assert (mean.low, mean.high, mean.n) == (
-        pytest.approx(expected.low),
-        pytest.approx(expected.high),
-        expected.n,
-    )
-    assert mean.n <= len(set(names)) < 40
-
-
-@pytest.mark.slow
-def test_tables_say_so(results, few_functions, tmp_path, unrendered):
-    folder = str(results[0].parent)
-    compared = run("compare", folder, folder, "--cluster repository")
-    assert (
-        "; intervals and p over repositories" in compared.output
-        and "paired by repository" in compared.output
-    )
-    plain = run("compare", folder, folder)
-    assert "repositor" not in plain.output and "paired by function" in plain.output
-    probing.report(results, tmp_path / "report", few_functions, cluster="repository")
-    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    titles = [line for line in page.splitlines() if line.startswith(("# ", "**", "*"))]
-    assert "intervals and p over repositories" in titles[0]
-    assert "Intervals are 95 % intervals over repositories: " in page
-    assert "over functions" not in page
+    (mean,) = frame.query(
+        "protocol == 'held-out' and system == 'model' and against == '' and group == 'mean' "
+        "and rule == 'first' and k == 1"
+    ).itertuples()
+    assert (mean.low, mean.high) == pytest.approx((expected.low, expected.high))
+    assert mean.n == expected.n <= len(set(names)) < 40
 
 
 def settings_of(results):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.references import plain_intervals
-from support.simulations.coverage import AMOUNTS, SHARES, covered
+from support.simulations.coverage import AMOUNTS, CELLS, covered
 
-from probing.stats.hits import PERCENT_UNIT
 from probing.stats.intervals import (
     ALPHA,
     Estimate,
@@ -250,13 +249,9 @@ def test_estimates_by_place_and_significant():
 # By simulation
 
 
-@pytest.mark.parametrize("unit", ["nats", PERCENT_UNIT])
+@pytest.mark.parametrize(("unit", "groups"), CELLS)
 @pytest.mark.parametrize("shape", AMOUNTS)
-@pytest.mark.parametrize("groups", [1, 4])
-def test_intervals_hold_and_tests_reject_as_often_as_they_say(unit, shape, groups):
+def test_intervals_hold_and_tests_reject_as_often_as_they_say(unit, groups, shape):
     """tests/benchmarks/intervals.py with fewer draws: within three standard errors."""
-    assert SHARES.keys() == AMOUNTS.keys()
-    scores, differences, falsely = covered(
-        unit, shape, clusters=30, groups=groups, draws=200, seed=1
-    )
+    scores, differences, falsely = covered(unit, groups, shape, clusters=30, draws=200, seed=1)
     assert min(scores, differences) >= 89 and falsely <= 10

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from support.attacks.attack import Attack, attacks
 from support.evidence.hits_files import arrow_table, in_parquet, written
 
 from codesyntax_dataset.protocol import TABLE_KS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import RULES
 
 Entry = dict[str, Any]
 
@@ -105,10 +105,6 @@ def edges_of(entry: Entry, protocol: str = "published") -> dict[str, np.ndarray]
     return {name: n[rows_of(entry, protocol, name)] for name in relations_of(entry, protocol)}
 
 
-def functions_of(entry: Entry, protocol: str, name: str) -> np.ndarray:
-    return entry["tables"][protocol]["cluster"][rows_of(entry, protocol, name)]
-
-
 def nothing_hit(entry: Entry, protocol: str, *systems: str) -> None:
     for system in systems:
         entry["tables"][protocol][system][:] = 0
@@ -132,24 +128,53 @@ def dropped(entry: Entry, protocol: str) -> None:
         entry[part].pop(protocol, None)
 
 
-def last_function(entry: Entry, protocol: str = "published") -> int:
-    return entry["tables"][protocol]["cluster"].max()
-
-
 # ------------------------------------------------------------------------------------------------------------ the numbers
 
 refused = attacks(ENTRIES)
 
+BODY, TEST, SLICE = "If:if->body", "If:if->test", "Slice:lower->upper"
+FUNCTIONS, EDGES = 6, 10
+HEAD = {"published": 1, "held-out": 0, "beyond-offset": 2}
+HITS = {"published": 5, "held-out": 3, "beyond-offset": 2}
+
+
+def small(
+    entry: Entry, names: Sequence[str] = (BODY, TEST), **others: Sequence[str]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Six functions with ten edges of each relation, of which a head of its own hits as many by each rule and k.
+
+    `others`: the relations of `held_out` or `hard`, if not those of `published`. Returns the tables.
+    """
+    measures, chosen = len(RULES) * len(TABLE_KS), {}
+    entry |= {"functions": FUNCTIONS, "skips": {}, "unread": []}
+    for protocol, field in zip(PROTOCOLS, ("published", "held_out", "hard")):
+        within = sorted(others.get(field, names))
+        shape = measures, len(within) * FUNCTIONS
+        entry["tables"][protocol] = {
+            "cluster": np.tile(np.arange(FUNCTIONS), len(within)),
+            "group": np.repeat(np.array(within, object), FUNCTIONS),
+            "n": np.full(shape[1], EDGES),
+            "model": np.full(shape, HITS[protocol]),
+            "offset": np.ones(shape, int),
+            "keyword": np.ones(shape, int),
+        }
+        chosen[protocol] = {
+            "heads": [[HEAD[protocol]] * measures for _ in within],
+            "better": [[0] * measures for _ in within],
+        }
+    entry["chosen"] = chosen
+    return entry["tables"]
+
+
+def head_of(entry: Entry, protocol: str, head: int) -> None:
+    """Another head by all rules and k."""
+    for heads in entry["chosen"][protocol]["heads"]:
+        heads[:] = [head] * len(heads)
+
 
 @refused("fewer hits than with one guess fewer")
 def curve_that_falls(entry):
-    """Heads of their own for k = 1 and k = 20, so that no head contradicts itself."""
-    hits, names = hits_of(entry, "published"), relations_of(entry, "published")
-    alone = set(names) - set(relations_of(entry, "held-out"))
-    name = next(name for name in names if hits[name][0, 0].any() and name in alone)
-    entry["chosen"]["published"]["heads"][names.index(name)][3] = 5
-    hits[name][0, 3] = 0
-    put(entry, "published", hits)
+    small(entry)["published"]["model"][3] = 4
 
 
 @refused("chosen does not have a head for each relation of published")
@@ -162,92 +187,82 @@ def no_heads_beyond_offsets(entry):
     del entry["chosen"]["beyond-offset"]
 
 
-@refused("more hits of .* than the best head")
+@refused("held-out.model has more hits of .* than the best head")
 def held_out_better_than_published(entry):
-    """One relation, of which the best heads hit nothing."""
-    name = relations_of(entry, "held-out")[0]
-    for protocol in ("published", "held-out"):
-        hits = hits_of(entry, protocol)
-        hits[name][:] = 0
-        put(entry, protocol, hits)
-    hits[name][:2] = edges_of(entry)[name]
-    put(entry, "held-out", hits)
-    dropped(entry, "beyond-offset")
+    small(entry)["held-out"]["model"][:] = 6
 
 
-@refused("of one and the same head")
+@refused("beyond-offset.model has more hits of .* than the best head")
+def hard_edges_better_than_published(entry):
+    small(entry)["beyond-offset"]["model"][:] = 6
+
+
+@refused("published first 1 has hits in a function that held-out first 1 lacks")
 def held_out_with_the_heads_of_published(entry):
     """It claims that it would have chosen the best heads, and leaves its scores."""
-    names, heads = relations_of(entry, "published"), entry["chosen"]["published"]["heads"]
-    entry["chosen"]["held-out"]["heads"] = [
-        heads[names.index(name)] for name in relations_of(entry, "held-out")
-    ]
+    small(entry)
+    head_of(entry, "held-out", HEAD["published"])
 
 
-@refused("more hits of .* than the best head|of one and the same head")
-def every_hard_edge_found(entry):
-    table = entry["tables"]["beyond-offset"]
-    table["model"][:] = table["n"]
-
-
-@refused("of one and the same head")
+@refused("beyond-offset first 1 has hits in a function that held-out first 1 lacks")
 def more_hard_hits_than_its_head_has(entry):
     """Beyond offsets by the head of the held-out protocol, which finds less of all edges."""
-    hits, whole = hits_of(entry, "beyond-offset"), hits_of(entry, "held-out")
-    names, edges = relations_of(entry, "held-out"), edges_of(entry, "beyond-offset")
-    hard, heads = (entry["chosen"][protocol]["heads"] for protocol in ("beyond-offset", "held-out"))
-    for number, name in enumerate(relations_of(entry, "beyond-offset")):
-        functions = functions_of(entry, "beyond-offset", name)
-        everything = whole[name][0, 0][np.isin(functions_of(entry, "held-out", name), functions)]
-        missed = np.flatnonzero(edges[name] > everything)
-        if len(missed):
-            hard[number][0] = heads[names.index(name)][0]
-            hits[name][0, 0] = 0
-            hits[name][0, 0, missed[0]] = edges[name][missed[0]]
-            return put(entry, "beyond-offset", hits)
-    raise AssertionError("no function has a hard edge that its head misses")
+    small(entry)["beyond-offset"]["model"][:] = 4
+    head_of(entry, "beyond-offset", HEAD["held-out"])
+
+
+@refused("held-out first 1 has hits in a function that beyond-offset first 1 lacks")
+def fewer_hard_hits_than_its_head_has(entry):
+    """Of edges that are all hard."""
+    small(entry)
+    head_of(entry, "beyond-offset", HEAD["held-out"])
 
 
 @refused("held-out has other edges of .* than published")
 def a_function_left_out_of_one_relation(entry):
-    """Where the model finds little; the function has others."""
-    taken(entry, "held-out", np.arange(1, len(entry["tables"]["held-out"]["n"])))
+    small(entry)
+    taken(entry, "held-out", np.arange(2 * FUNCTIONS) > 0)
 
 
 @refused("in 5 functions, expected at least 30 in 6")
 def a_relation_in_few_functions_beyond_offsets(entry):
-    """Of one of them there are many edges, everywhere; those that are left out have others."""
-    table = entry["tables"]["beyond-offset"]
-    name = table["group"][0]
-    rows = np.flatnonzero(table["group"] == name)
-    for column in ("n", "model", "offset", "keyword"):
-        table[column][..., rows[5:]] = 0
-    for other in entry["tables"].values():
-        first = other["cluster"] == table["cluster"][rows[0]]
-        other["n"][(other["group"] == name) & first] += 100
+    small(entry)
+    taken(entry, "beyond-offset", np.arange(2 * FUNCTIONS) > 0)
+
+
+@refused("has 24 hard edges of .* in 6 functions, expected at least 30 in 6")
+def few_edges_of_a_relation_beyond_offsets(entry):
+    small(entry)["beyond-offset"]["n"][:] = 4
 
 
 @refused("which has no published hits")
 def a_relation_of_ones_own_beyond_offsets(entry):
-    """That of the dataset which is not published."""
-    names, name = relations_of(entry, "published"), relations_of(entry, "beyond-offset")[-1]
-    taken(entry, "published", entry["tables"]["published"]["group"] != name)
-    for field in ("heads", "better"):
-        entry["chosen"]["published"][field].pop(names.index(name))
+    small(entry, [BODY], hard=[BODY, TEST])
 
 
 @refused("the functions of beyond-offset are not among those of published")
 def functions_of_ones_own_beyond_offsets(entry):
-    table = entry["tables"]["beyond-offset"]
-    table["cluster"][np.flatnonzero(table["group"] == table["group"][0])[-1]] = 10**6
+    small(entry)["beyond-offset"]["cluster"][-1] = 10**6
+
+
+@refused("without held-out hits")
+def hard_edges_of_a_relation_without_heads(entry):
+    small(entry, held_out=[BODY])
+
+
+@refused("has no relation of the mean")
+def hard_edges_of_a_relation_that_is_in_no_mean(entry):
+    small(entry, [TEST, SLICE], hard=[SLICE])
 
 
 @refused("it was copied")
 def held_out_copied_from_published(entry):
     """Heads, and the hits of each function."""
-    held_out_with_the_heads_of_published(entry)
+    names, heads = relations_of(entry, "published"), entry["chosen"]["published"]["heads"]
+    kept = relations_of(entry, "held-out")
+    entry["chosen"]["held-out"]["heads"] = [heads[names.index(name)] for name in kept]
     hits = hits_of(entry, "published")
-    put(entry, "held-out", {name: hits[name] for name in relations_of(entry, "held-out")})
+    put(entry, "held-out", {name: hits[name] for name in kept})
 
 
 @refused("expected published and held-out")
@@ -255,96 +270,73 @@ def one_protocol_only(entry):
     dropped(entry, "held-out")
 
 
-@refused("the functions are not .* places in a split of")
-def emptied_skips(entry):
-    entry["skips"] = {}
-    for table in entry["tables"].values():
-        table["cluster"][table["cluster"] == table["cluster"].max()] = entry["functions"]
-
-
-@refused("the functions are not 40 places in a split of")
-def a_function_too_few(entry):
-    last = last_function(entry)
-    for protocol in PROTOCOLS:
-        taken(entry, protocol, entry["tables"][protocol]["cluster"] != last)
-
-
-@refused("the functions are not 41 places in a split of")
-def a_function_too_many(entry):
-    entry["functions"] += 1
-
-
-@refused("held-out lacks functions of published")
-def a_function_too_few_held_out(entry):
-    clusters = entry["tables"]["held-out"]["cluster"]
-    taken(entry, "held-out", clusters != last_function(entry, "held-out"))
-
-
-@refused("published has a function or a relation without any")
-def a_function_without_edges(entry):
-    """One that is not the only one with a relation, by any protocol."""
-    alone = set()
-    for protocol in PROTOCOLS:
-        for name in relations_of(entry, protocol):
-            functions = functions_of(entry, protocol, name)
-            alone |= {int(functions[0])} if len(functions) == 1 else set()
-    functions = entry["tables"]["published"]["cluster"].tolist()
-    first = next(function for function in functions if function not in alone)
-    for table in entry["tables"].values():
-        for column in ("n", "model", "offset", "keyword"):
-            table[column][..., table["cluster"] == first] = 0
-
-
-@refused("of one and the same head")
-def hits_moved_between_functions(entry):
-    """The sums stay: only where they are is better for the paired test."""
-    hits = hits_of(entry, "published")
-    for name, edges in edges_of(entry).items():
-        for of_cell in hits[name].reshape(12, -1):
-            before = np.append(0, np.minimum(edges.cumsum(), of_cell.sum()))
-            of_cell[:] = np.diff(before)
-    put(entry, "published", hits)
-
-
-@refused("rows are not in order by table, group and cluster, each once")
-def a_function_twice(entry):
-    clusters = entry["tables"]["published"]["cluster"]
-    clusters[1] = clusters[0]
-
-
-@refused("rows are not in order by table, group and cluster, each once")
-def a_relation_twice(entry):
-    names = relations_of(entry, "published")
-    renamed(entry, "published", names[1], names[0])
-
-
-@refused("has numbers that are none, or of nothing|other edges|more hits in a function")
-def hits_of_nothing(entry):
-    """In a row without edges."""
-    table = entry["tables"]["published"]
-    table["n"][0], table["model"][0, 0] = 0, 1
-
-
-@refused("expected a relation of")
-def an_unknown_relation(entry):
-    for protocol in PROTOCOLS:
-        renamed(entry, protocol, "If:if->test", "If:if->why")
-
-
-def alone_in_published(entry: Entry) -> tuple[str, dict[str, np.ndarray]]:
-    """A relation that no other protocol has, of which first tokens are hit at once; and all hits of *published*."""
-    hits, others = hits_of(entry, "published"), relations_of(entry, "held-out")
-    return next(name for name in hits if hits[name][0, 0].any() and name not in others), hits
-
-
 @refused("chosen is of")
 def heads_of_another_protocol(entry):
     entry["chosen"]["guessed"] = entry["chosen"]["published"]
 
 
+@refused("the functions are not 6 places in a split of 6")
+def a_function_behind_the_last(entry):
+    for table in small(entry).values():
+        table["cluster"][table["cluster"] == FUNCTIONS - 1] = FUNCTIONS
+
+
+@refused("the functions are not 5 places in a split of 6")
+def a_function_too_few(entry):
+    small(entry)
+    entry |= {"functions": 5, "skips": {"no relations": 1}}
+
+
+@refused("the functions are not 7 places in a split of 7")
+def a_function_too_many(entry):
+    small(entry)
+    entry["functions"] += 1
+
+
+@refused("held-out lacks functions of published")
+def a_function_too_few_held_out(entry):
+    clusters = small(entry)["held-out"]["cluster"]
+    taken(entry, "held-out", clusters > 0)
+
+
+@refused("published has a function or a relation without any")
+def a_function_without_edges(entry):
+    for table in small(entry).values():
+        for column in ("n", "model", "offset", "keyword"):
+            table[column][..., table["cluster"] == 0] = 0
+
+
+@refused("rows are not in order by table, group and cluster, each once")
+def a_function_twice(entry):
+    small(entry)["published"]["cluster"][1] = 0
+
+
+@refused("rows are not in order by table, group and cluster, each once")
+def a_relation_twice(entry):
+    small(entry)
+    renamed(entry, "published", TEST, BODY)
+
+
+@refused("has numbers that are none, or of nothing|other edges|more hits in a function")
+def hits_of_nothing(entry):
+    """In a row without edges."""
+    small(entry)["published"]["n"][0] = 0
+
+
+@refused("expected a relation of")
+def an_unknown_relation(entry):
+    small(entry, ["If:if->why"])
+
+
 @refused("3 were skipped but with edges")
 def skipped_functions_that_are_not_missed(entry):
     entry["skips"] = {"more than 511 sub-tokens": 3}
+
+
+@refused("1 functions are missed, 0 were skipped but with edges")
+def a_missed_function_that_was_not_skipped(entry):
+    small(entry)
+    entry |= {"functions": 5, "skips": {"no relations": 1}, "unread": [0]}
 
 
 def unread(entry: Entry, functions: list[int]) -> None:
@@ -355,115 +347,46 @@ def unread(entry: Entry, functions: list[int]) -> None:
 
 @refused("unread is not among the functions, in order")
 def unread_functions_out_of_order(entry):
-    functions = np.unique(entry["tables"]["published"]["cluster"])
-    unread(entry, [int(functions[3]), int(functions[1])])
+    small(entry)
+    unread(entry, [3, 1])
 
 
 @refused("has hits in a function that the model could not read")
 def hits_in_an_unread_function(entry):
-    table = entry["tables"]["published"]
-    unread(entry, [int(table["cluster"][table["model"].any(axis=0)][0])])
+    small(entry)
+    unread(entry, [1])
 
 
 @refused("published has a function with more than 1,000,000 edges")
 def more_edges_than_a_function_has(entry):
-    entry["tables"]["published"]["n"][0] = 10**7
-
-
-@refused("without held-out hits")
-def hard_edges_of_a_relation_without_heads(entry):
-    """One that is not the only one of a function."""
-    for name in relations_of(entry, "beyond-offset"):
-        table, place = entry["tables"]["held-out"], relations_of(entry, "held-out").index(name)
-        others = table["group"] != name
-        if len(np.unique(table["cluster"][others])) == len(np.unique(table["cluster"])):
-            taken(entry, "held-out", others)
-            for field in ("heads", "better"):
-                entry["chosen"]["held-out"][field].pop(place)
-            return
-    raise AssertionError("each relation is the only one of a function")
-
-
-@refused("has no relation of the mean")
-def hard_edges_of_a_relation_that_is_in_no_mean(entry):
-    """Two relations exchange their names, and beyond offsets there is one of them alone."""
-    hard = relations_of(entry, "beyond-offset")
-    old = next(name for name in hard if name not in NOT_IN_MEAN)
-    others = set(relations_of(entry, "published")) - set(hard)
-    new = next(name for name in sorted(others) if name in NOT_IN_MEAN)
-    exchanged = {old: new, new: old}
-    for protocol in PROTOCOLS:
-        chosen, table = entry["chosen"][protocol], entry["tables"][protocol]
-        names = relations_of(entry, protocol)
-        table["group"] = np.array([exchanged.get(name, name) for name in table["group"]], object)
-        for field in ("heads", "better"):
-            values = {exchanged.get(name, name): value for name, value in zip(names, chosen[field])}
-            chosen[field] = [values[name] for name in relations_of(entry, protocol)]
-    place = relations_of(entry, "beyond-offset").index(new)
-    chosen["heads"], chosen["better"] = [chosen["heads"][place]], [chosen["better"][place]]
-    taken(entry, "beyond-offset", table["group"] == new)
-
-
-def fewer_of_any_token(entry: Entry, stricter: int) -> None:
-    """Than of the first one, or the last; of the other, nothing."""
-    name, hits = alone_in_published(entry)
-    assert hits[name][stricter].any()
-    hits[name][[1, 2 - stricter]] = 0
-    put(entry, "published", hits)
+    small(entry)["published"]["n"][0] = 10**6 + 1
 
 
 @refused("published.model has fewer hits than by a stricter rule")
 def fewer_of_any_token_than_of_the_first(entry):
-    fewer_of_any_token(entry, 0)
+    small(entry)["published"]["model"][4:] = 4
 
 
 @refused("published.model has fewer hits than by a stricter rule")
 def fewer_of_any_token_than_of_the_last(entry):
-    fewer_of_any_token(entry, 2)
-
-
-def the_worse_baseline(entry: Entry, better: int) -> None:
-    """For one relation by one measure, of which this one of offset (0) and keyword (1) finds more."""
-    both = [hits_of(entry, "published", system) for system in ("offset", "keyword")]
-    for number, name in enumerate(relations_of(entry, "published")):
-        totals = [hits[name].reshape(12, -1).sum(axis=1) for hits in both]
-        worse = np.flatnonzero(totals[better] > totals[1 - better])
-        if len(worse):
-            entry["chosen"]["published"]["better"][number][int(worse[0])] = 1 - better
-            return
-    raise AssertionError("no baseline is better")
+    small(entry)["published"]["model"][:8] = 4
 
 
 @refused("a combined baseline that is not the better of offset and keyword")
 def the_keyword_where_the_offset_finds_more(entry):
-    the_worse_baseline(entry, 0)
+    small(entry)["published"]["offset"][:] = 2
+    entry["chosen"]["published"]["better"][0][0] = 1
 
 
 @refused("a combined baseline that is not the better of offset and keyword")
 def the_offset_where_the_keyword_finds_more(entry):
-    the_worse_baseline(entry, 1)
-
-
-@refused("has 6 hard edges of .* in 6 functions, expected at least 30 in 6")
-def few_edges_of_a_relation_beyond_offsets(entry):
-    """One in each of six functions, which nobody hits."""
-    table = entry["tables"]["beyond-offset"]
-    rows = np.flatnonzero(rows_of(entry, "beyond-offset", table["group"][0]))
-    table["n"][rows] = np.arange(len(rows)) < 6
-    for system in ("model", "offset", "keyword"):
-        table[system][:, rows] = 0
+    small(entry)["published"]["keyword"][:] = 2
 
 
 @refused("any 1 lacks, which no head can do")
 def a_head_that_hits_first_tokens_but_not_any(entry):
-    """In one function, where it hits the first token of the dependent."""
-    name, hits = alone_in_published(entry)
-    heads = entry["chosen"]["published"]["heads"][relations_of(entry, "published").index(name)]
-    heads[4:8] = [heads[0]] * 4
-    place = int(np.flatnonzero(hits[name][0, 0])[0])
-    hits[name][1] = edges_of(entry)[name]
-    hits[name][1, 0, place] = 0
-    put(entry, "published", hits)
+    """In one function; in another, it hits one more of any."""
+    small(entry)["published"]["model"][4:8, :2] = [4, 6]
 
 
 # ------------------------------------------------------------------------------------------------------------- the fields
@@ -589,10 +512,8 @@ FILES = {
     "a count that overflows": (in_text('"functions": 40', '"functions": 1e999'), "functions is inf"),
     "a model twice": (in_text('"settings": {', '"settings": {"model": 1, "model": 2, '), "twice"),
     "a list of entries": (lambda entry: "[]", "a list"),
-    "no Parquet": (lambda entry: b"<html>404 Not Found</html>", DAMAGED),
     "a file that is cut off": (lambda entry: written(entry)[:-100], DAMAGED),
     "bytes that flipped": (flipped, DAMAGED),
-    "an empty file": (lambda entry: b"", DAMAGED),
     "UTF-16": (utf_16, "not JSON in UTF-8"),
     "deeply nested": (lambda entry: NESTED, "nested too deeply"),
 }
@@ -603,83 +524,14 @@ ENTRIES += [Attack(name, forge, reason) for name, (forge, reason) in FILES.items
 # ------------------------------------------------------------------------------------------ entries beside honest ledgers
 
 beside = attacks(SUBMITTED)
-
-
-def without(entry: Entry, gone: np.ndarray) -> None:
-    """Leaves out functions and all that is said of them."""
-    for protocol in PROTOCOLS:
-        names, chosen = relations_of(entry, protocol), entry["chosen"][protocol]
-        taken(entry, protocol, ~np.isin(entry["tables"][protocol]["cluster"], gone))
-        left = relations_of(entry, protocol)
-        for field in ("heads", "better"):
-            chosen[field] = [value for name, value in zip(names, chosen[field]) if name in left]
-
-
-@beside("with other settings|it was copied")
-def a_lower_copy_in_other_case(entry):
-    settings(entry, model=entry["settings"]["model"].swapcase())
-    for protocol in ("published", "held-out"):
-        nothing_hit(entry, protocol, "model")
-    dropped(entry, "beyond-offset")
-
-
-@beside("does not follow from its ledgers|it was copied")
-def a_lower_entry_for_the_same_model(entry):
-    for protocol in PROTOCOLS:
-        nothing_hit(entry, protocol, "model")
-
-
-@beside("with other settings")
-def a_copy_under_another_name(entry):
-    settings(entry, model="liar/best")
-
-
-@beside("with other settings")
-def a_copy_under_a_name_that_looks_alike(entry):
-    settings(entry, model=entry["settings"]["model"].replace("i", "l"))
-
-
-@beside("is missing beside the entry")
-def a_copy_with_digests_of_its_own(entry):
-    settings(entry, model="liar/best")
-    entry["ledgers"] = dict.fromkeys(entry["ledgers"], "0" * 64)
-
-
-@beside("its baselines differ from the data's")
-def baselines_that_find_nothing(entry):
-    for protocol in PROTOCOLS:
-        nothing_hit(entry, protocol, "offset", "keyword")
-
-
-@beside("run does not follow from its ledgers")
-def another_family(entry):
-    entry["run"]["family"] = "gpt5"
-
-
-@beside("layers does not follow from its ledgers")
-def more_layers(entry):
-    entry["layers"] *= 2
-
-
-@beside("run does not follow from its ledgers")
-def another_device(entry):
-    entry["run"]["device"] = "tpu"
-
-
-@beside("differ from the data's|a function or a relation without any|expected at least 30 in 6")
-def unread_functions_left_out(entry):
-    without(entry, np.array(entry["unread"]))
-    entry |= {"skips": {"no relations": sum(entry["skips"].values())}, "unread": []}
-
-
-@beside(
-    "differ from the data's|has fewer hits than by a stricter rule|more hits of .* than the best head"
-)
-def a_function_with_few_hits_left_out(entry):
-    functions = np.unique(entry["tables"]["published"]["cluster"])
-    without(entry, np.setdiff1d(functions, entry["unread"])[:1])
-    entry["functions"] -= 1
-    entry["skips"]["no relations"] = entry["skips"].get("no relations", 0) + 1
+SUBMITTED += [
+    Attack(f"another {path}", setting(path, value), f"{part} does not follow from its ledgers")
+    for path, part, value in (
+        ("run.family", "run", "gpt5"),
+        ("run.device", "run", "tpu"),
+        ("layers", "layers", 100),
+    )
+]
 
 
 @beside("functions does not follow from its ledgers")
@@ -690,16 +542,11 @@ def unread_functions_that_are_said_to_be_read(entry):
 
 @beside("published does not follow from its ledgers")
 def every_edge_of_a_relation_found(entry):
-    """By all heads that are named, in the functions that were read."""
-    both = {protocol: hits_of(entry, protocol) for protocol in ("published", "held-out")}
-    edges = edges_of(entry)
-    held_out = both["held-out"]
-    name = max(held_out, key=lambda name: int((edges[name] - held_out[name][0, 0]).sum()))
-    read = ~np.isin(functions_of(entry, "published", name), entry["unread"])
-    for protocol, hits in both.items():
-        hits[name][:] = np.where(read, edges[name], 0)
-        put(entry, protocol, hits)
-    dropped(entry, "beyond-offset")
+    """One that has no other scores, in the functions of which it found any."""
+    hits, others = hits_of(entry, "published"), relations_of(entry, "held-out")
+    name = next(name for name in hits if name not in others)
+    hits[name][:] = np.where(hits[name].any(axis=(0, 1)), edges_of(entry)[name], 0)
+    put(entry, "published", hits)
 
 
 @beside("chosen does not follow from its ledgers")
@@ -710,13 +557,17 @@ def other_heads_for_the_same_hits(entry):
         chosen["heads"] = ((np.array(chosen["heads"]) + 1) % number).tolist()
 
 
-@beside("differ from the data's|it was copied")
-def fewer_edges_than_there_are(entry):
-    """Where no head finds all of them."""
-    dropped(entry, "beyond-offset")
-    for protocol, table in entry["tables"].items():
-        nothing_hit(entry, protocol, "model", "offset", "keyword")
-        table["n"] = np.minimum(table["n"], 1)
+@beside("with other settings")
+def a_copy_under_another_name(entry):
+    settings(entry, model="liar/best")
+
+
+@beside("the functions and edges of beyond-offset differ from the data's")
+def a_hard_edge_less_than_there_is(entry):
+    """One that nothing finds."""
+    table = entry["tables"]["beyond-offset"]
+    found = np.concatenate([table[system] for system in ("model", "offset", "keyword")])
+    table["n"][np.flatnonzero(table["n"] > found.max(axis=0))[0]] -= 1
 
 
 @beside("its baselines differ from the data's")

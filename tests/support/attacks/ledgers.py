@@ -212,8 +212,7 @@ def the_worst_function_is_restored(rows):
     worst = worst_functions(rows, 1)
     for name in SIMILARITIES:
         rows[name][worst] = 1
-    for name in HITS:
-        rows[name][worst] = rows["masked"][worst]
+    rows[HITS][worst] = rows["masked"][worst]
 
 
 @in_masked(ROWS)

@@ -48,16 +48,11 @@ def set_to(**changed: Any) -> Callable[[Path], None]:
     return lambda folder: recomputed(folder, with_settings(**changed))
 
 
-def edited(change: Callable[[dict], Any]) -> Callable[[Path], None]:
+def score_above_100(folder: Path) -> None:
     """The JSON of the test split changed by hand, its ledger left as it is."""
-
-    def forge(folder: Path) -> None:
-        file = result_file(folder)
-        content = json.loads(file.read_text())
-        text = change(content)
-        file.write_text(text if isinstance(text, str) else json.dumps(content, indent=1) + "\n")
-
-    return forge
+    content = json.loads(result_file(folder).read_text())
+    content["scores"]["first"]["1"] = 101.0
+    result_file(folder).write_text(json.dumps(content, indent=1) + "\n")
 
 
 def halved(ledger: RankLedger) -> RankLedger:
@@ -108,26 +103,11 @@ def without_settings(folder: Path) -> None:
     dataclasses.replace(RankLedger.load(path), settings={"settings": {"model": 5}}).save(path)
 
 
-def score_of(value: float) -> Callable[[Path], None]:
-    return edited(lambda content: content["scores"]["first"].update({"1": value}))
-
-
-def signed(old: str, new: str) -> Callable[[Path], None]:
-    return edited(lambda content: content.update(signature=content["signature"].replace(old, new)))
-
-
-TWICE = '"relations": {', '"relations": {"a": 1, "a": 2,'
 EDITED = "do not follow from its ledger"
 
 FORGERIES: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "a score above 100": (score_of(101.0), EDITED),
-    "a score that is none": (score_of(float("nan")), EDITED),
-    "a score below 0": (edited(lambda of: of["relations"]["If:if->test"]["first"]["1"].update(score=-1.0)), EDITED),
-    "a relation twice": (edited(lambda content: json.dumps(content, indent=1).replace(*TWICE)), EDITED),
-    "another signature": (signed("float32", "bfloat16"), EDITED),
-    "another scoring version": (signed("scoring:2", "scoring:1"), EDITED),
-    "a deeply nested result": (edited(lambda content: "[" * 10**6), EDITED),
-    "an empty result": (lambda folder: result_file(folder).write_bytes(b""), EDITED),
+    "a score above 100": (score_above_100, EDITED),
+    "a deeply nested result": (lambda folder: result_file(folder).write_text("[" * 10**6), EDITED),
     "a result of 200 MB": (lambda folder: os.truncate(result_file(folder), TOO_LARGE), "larger than"),
     "a result that is no text": (lambda folder: result_file(folder).write_bytes(b"\xff\xfe\x00"), "cannot read the result"),
     "no ledger": (lambda folder: ledger_path(result_file(folder)).unlink(), "results of the split validation only"),
