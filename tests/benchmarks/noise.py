@@ -14,7 +14,13 @@ from typing import Any
 import click
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    Trainer,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -45,31 +51,34 @@ def train(folder: Path, decoder: bool, steps: int, seed: int) -> None:
     texts = train_tiny.functions(train_tiny.library())
     held_out = texts[::HELD_OUT]
     del texts[::HELD_OUT]
-    kind = train_tiny.DecoderTraining if decoder else train_tiny.Training
-    training = kind(texts, steps, seed, train_tiny.TINY_DECODER if decoder else train_tiny.TINY)
-    inputs = train_tiny.inputs_of(training.tokenizer, held_out)
-    while training.step < steps:
-        training.advance()
-        if training.step % (steps // CHECKPOINTS) == 0:
-            checkpoint = folder / f"checkpoint-{training.step}"
-            training.model.save_pretrained(checkpoint)
-            training.tokenizer.save_pretrained(checkpoint)
-            loss = validation_loss(training, inputs)
-            (checkpoint / "loss.json").write_text(
-                json.dumps({"loss": loss, "seconds": training.seconds})
-            )
-            click.echo(f"step {training.step:,} of {steps:,}: loss {loss:.3f}")
+    sizes = train_tiny.TINY_DECODER if decoder else train_tiny.TINY
+    trainer = train_tiny.trainer_of(texts, folder, decoder, steps, seed, sizes)
+    inputs = train_tiny.inputs_of(trainer.processing_class, held_out)
+
+    def keep(step: int) -> None:
+        checkpoint = folder / f"checkpoint-{step}"
+        trainer.model.save_pretrained(checkpoint)
+        trainer.processing_class.save_pretrained(checkpoint)
+        loss = validation_loss(trainer, inputs, decoder)
+        (checkpoint / "loss.json").write_text(json.dumps({"loss": loss}))
+        click.echo(f"step {step:,} of {steps:,}: loss {loss:.3f}")
+
+    trainer.add_callback(
+        train_tiny.AtSteps(lambda step: step and step % (steps // CHECKPOINTS) == 0, keep)
+    )
+    trainer.train()
 
 
-def validation_loss(training: train_tiny.Training, inputs: list[np.ndarray]) -> float:
+def validation_loss(trainer: Trainer, inputs: list[np.ndarray], decoder: bool) -> float:
     """The mean over batches of held-out inputs, in nats per predicted sub-token; the same masks and holes each time."""
-    training.model.eval()
+    collate = train_tiny.collator(trainer.processing_class, decoder, seed=0)
+    model = trainer.model.eval()
     with torch.no_grad():
-        rng = np.random.default_rng(0)
         losses = [
-            float(training._loss(inputs[i : i + 8], rng)) for i in range(0, len(inputs) // 2, 8)
+            float(model(**collate([{"input_ids": ids} for ids in inputs[i : i + 8]])).loss)
+            for i in range(0, len(inputs) // 2, 8)
         ]
-    training.model.train()
+    model.train()
     return float(np.mean(losses))
 
 
