@@ -12,8 +12,7 @@ import pytest
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import network
-from codesyntax_dataset.errors import CodeSyntaxError, EntryError, ModelError
-from probing.models.load import load
+from codesyntax_dataset.errors import CodeSyntaxError, EntryError
 from probing.publish import board
 
 pytestmark = pytest.mark.slow
@@ -185,20 +184,3 @@ def test_a_token_does_not_follow_to_another_server(hub):
         with pytest.raises(EntryError, match="the file is no hits file"):
             board.read(["user/results"])
     assert seen == [None]
-
-
-@pytest.mark.parametrize(
-    ("size", "reason"), [(200 << 20, "209715200 bytes"), (300, "more than 8,388,608 bytes")]
-)
-def test_a_configuration_of_200_mb_is_not_downloaded(tmp_path, monkeypatch, size, reason):
-    """Or, if it is said to be small, no further than where it is too large; nothing is left of it."""
-    with LoopbackHub() as there:
-        there.add("user/large", {"config.json": b" " * size}, type="model")
-        there.connect(monkeypatch, tmp_path / "cache")
-        hostile(there, a_body_without_end)
-        with pytest.raises(ModelError, match=f"its config.json has {reason}"):
-            load("user/large")
-    # blocks of 64 KB
-    assert getattr(there, "sent", 0) < (512 if size == 300 else 1)
-    files = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
-    assert not [file for file in files if file.stat().st_size > 10**4]
