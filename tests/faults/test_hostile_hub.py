@@ -32,25 +32,22 @@ def hangs_in_a_file(handler) -> bool:
     return hangs(handler)
 
 
-def pages_without_end(handler) -> bool:
-    if "/tree/" not in handler.path:
-        return False
-    handler._send(b"[]", {"Link": f'<{handler.hub.url}{handler.path}>; rel="next"'})
-    return True
+def list_without_end(count: int):
+    """Pages of so many files each."""
 
+    def act(handler) -> bool:
+        if "/tree/" not in handler.path:
+            return False
+        handler.hub.listed = getattr(handler.hub, "listed", 0) + 1
+        entries = [
+            {"type": "file", "oid": "0", "size": 1, "path": f"{handler.hub.listed}-{number}.json"}
+            for number in range(count)
+        ]
+        following = f'<{handler.hub.url}{handler.path}>; rel="next"'
+        handler._send(json.dumps(entries).encode(), {"Link": following})
+        return True
 
-def files_without_end(handler) -> bool:
-    if "/tree/" not in handler.path:
-        return False
-    handler.hub.listed = getattr(handler.hub, "listed", 0) + 1
-    entries = [
-        {"type": "file", "oid": "0", "size": 1, "path": f"{handler.hub.listed}-{number}.json"}
-        for number in range(1000)
-    ]
-    handler._send(
-        json.dumps(entries).encode(), {"Link": f'<{handler.hub.url}{handler.path}>; rel="next"'}
-    )
-    return True
+    return act
 
 
 def sends(data: bytes, headers=None):
@@ -108,8 +105,8 @@ def lists(*names: str):
 SERVERS = {
     "it hangs": (hangs, "lost the connection|in time"),
     "it hangs in a file": (hangs_in_a_file, "lost the connection|in time"),
-    "pages without end": (pages_without_end, "did not complete its answer in time"),
-    "files without end": (files_without_end, "too much to read|in time"),
+    "pages without end": (list_without_end(0), "did not complete its answer in time"),
+    "files without end": (list_without_end(1000), "too much to read|in time"),
     "a file larger than listed": (
         sends(b" " * 100_000),
         "does not have the 2 bytes that are listed",

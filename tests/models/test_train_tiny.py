@@ -22,7 +22,7 @@ FILES = {
 def small(monkeypatch):
     """A corpus of 40 functions, in several batches."""
     monkeypatch.setattr(train_tiny, "library", lambda: FILES)
-    monkeypatch.setattr(train_tiny, "_BATCH", 512)
+    monkeypatch.setattr(train_tiny, "_BATCH", 8)
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@
     python tests/support/models/train_tiny.py tiny-code-lm --decoder --evaluate DATA
 
 computes on one thread, and gives the same weights for the same seed, library, machine and versions of torch, tokenizers
-and transformers.
+and transformers. The models in the package are of an earlier script with the same recipe, whose batches had other inputs.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ import json
 import os
 import platform
 import sysconfig
-import time
-from collections import deque
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-import jinja2
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
+    DataCollatorForLanguageModeling,
     LlamaConfig,
     LlamaForCausalLM,
     ModernBertConfig,
     ModernBertForMaskedLM,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
 )
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
@@ -74,7 +75,7 @@ _DECODER_SPECIAL = {
     "unk_token": "<unk>",
 }
 _MIDDLE = CONVENTIONS[0].marks
-_BATCH = 2048  # sub-tokens of a batch, padding included
+_BATCH = 16  # inputs of about one length
 _WARM_UP = 0.05  # of the steps
 _SHOWN = 100  # steps between lines of progress
 
@@ -228,19 +229,6 @@ def inputs_of(tokenizer: Any, texts: Sequence[str]) -> list[np.ndarray]:
     return pieces
 
 
-def batches(lengths: np.ndarray, seed: int, epoch: int) -> list[np.ndarray]:
-    """The inputs of each batch of an epoch, in order: inputs of nearly one length, at most _BATCH with the padding."""
-    rng = np.random.default_rng([seed, 0, epoch])
-    order = rng.permutation(len(lengths))
-    order = order[np.argsort(lengths[order], kind="stable")]
-    found, start = [], 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or (end + 1 - start) * lengths[order[end]] > _BATCH:
-            found.append(order[start:end])
-            start = end
-    return [found[i] for i in rng.permutation(len(found))]
-
-
 def chosen(special: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Positions to mask: (B, S), RATE of those of a row that are not `special`, at least one; (B, S)."""
     numbers = np.where(special, 2.0, rng.random(special.shape))
@@ -264,12 +252,6 @@ def with_hole(ids: np.ndarray, middle: Sequence[int], rng: np.random.Generator) 
     return np.concatenate(
         [*([token, *part] for token, part in zip(middle, parts)), ids[-1:]]
     ).astype(np.int64)
-
-
-def schedule(step: int, steps: int) -> float:
-    """The learning rate of a step, counted from 0, as a share of the largest: linear warm-up and linear decay."""
-    warm_up = max(1, round(_WARM_UP * steps))
-    return min((step + 1) / warm_up, (steps - step) / max(1, steps - warm_up), 1.0)
 
 
 class RestoredCount(NamedTuple):
@@ -305,94 +287,71 @@ def restored(model: RestoringModel, texts: Sequence[str], seed: int = 0) -> Rest
     return RestoredCount(len(texts) - longer, longer, model.longest, masked, hits)
 
 
-class Training:
-    """A model, its optimizer (AdamW, Loshchilov and Hutter 2019), and the step that is next, from `texts`.
+class WithHoles:
+    """Makes a batch of a decoder's inputs, some of which have a hole: it predicts all of their sub-tokens."""
 
-    `PRECISION`: of the weights that are written.
-    """
+    def __init__(self, tokenizer: Any, seed: int):
+        self.middle = tokenizer.convert_tokens_to_ids(list(_MIDDLE))
+        self.rng = np.random.default_rng(seed)
+        self.collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
 
-    PRECISION = torch.float32
+    def __call__(self, examples: Sequence[dict[str, np.ndarray]]) -> Any:
+        rows = [with_hole(example["input_ids"], self.middle, self.rng) for example in examples]
+        return self.collate([{"input_ids": row} for row in rows])
 
-    def __init__(self, texts: Sequence[str], steps: int, seed: int, sizes: Sizes):
-        self.texts = texts
-        self.tokenizer, self.model = self._new(sizes, seed)
-        self.inputs = inputs_of(self.tokenizer, texts)
-        self.lengths = np.array([len(ids) for ids in self.inputs])
-        # of every epoch, because lengths are the same in each
-        self.batches = len(batches(self.lengths, seed, 0))
-        self.parameters = dict(self.model.named_parameters())
-        groups = [
-            {"params": [p for p in self.parameters.values() if p.ndim > 1], "weight_decay": 0.01},
-            {"params": [p for p in self.parameters.values() if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
-        self.steps, self.seed, self.largest = steps, seed, sizes.rate
-        self.step, self.seen, self.seconds = 0, 0, 0.0
-        self._epoch, self._order = -1, list[np.ndarray]()
 
-    def _new(self, sizes: Sizes, seed: int) -> tuple[Any, PreTrainedModel]:
-        """A tokenizer, and a model to train."""
-        tokenizer = tokenizer_of(self.texts, sizes.vocabulary)
-        model = model_of(tokenizer, sizes, seed).train()
+def collator(tokenizer: Any, decoder: bool, seed: int) -> Any:
+    """What makes a batch of inputs, with labels: of a decoder with holes, else with masks."""
+    if decoder:
+        return WithHoles(tokenizer, seed)
+    return DataCollatorForLanguageModeling(
+        tokenizer, mlm_probability=RATE, mask_replace_prob=1.0, random_replace_prob=0.0, seed=seed
+    )
+
+
+class AtSteps(TrainerCallback):
+    """Calls `act` with the number of each step of which `at` is true, 0 before the first among them."""
+
+    def __init__(self, at: Callable[[int], bool], act: Callable[[int], object]):
+        self.at, self.act = at, act
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.on_step_end(args, state, control)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.at(state.global_step):
+            self.act(state.global_step)
+
+
+def trainer_of(
+    texts: Sequence[str], folder: Path, decoder: bool, steps: int, seed: int, sizes: Sizes
+) -> Trainer:
+    """What trains a model of these sizes on texts, from its family's own initial weights; it writes nothing."""
+    tokenizer = tokenizer_of(texts, sizes.vocabulary, decoder)
+    model = (decoder_of if decoder else model_of)(tokenizer, sizes, seed)
+    if not decoder:
         # of this object alone: the loss needs logits at masked positions only
         model.sparse_prediction = True
-        return tokenizer, model
-
-    def _loss(self, rows: Sequence[np.ndarray], rng: np.random.Generator) -> torch.Tensor:
-        """Of some inputs: that of the true sub-tokens at masked positions."""
-        ids, there = self._padded(rows)
-        mask = chosen(np.isin(ids, self.tokenizer.all_special_ids), rng)
-        return self.model(
-            input_ids=torch.from_numpy(np.where(mask, self.tokenizer.mask_token_id, ids)),
-            attention_mask=torch.from_numpy(there.astype(np.int64)),
-            labels=torch.from_numpy(np.where(mask, ids, -100)),
-        ).loss
-
-    def _padded(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs as one array, and where they are not padding: (B, S) each."""
-        lengths = np.array([len(row) for row in rows])
-        there = np.arange(lengths.max()) < lengths[:, None]
-        ids = np.full(there.shape, self.tokenizer.pad_token_id, np.int64)
-        ids[there] = np.concatenate(rows)
-        return ids, there
-
-    def advance(self) -> float:
-        """Take the next step; its loss, in nats per predicted sub-token."""
-        started = time.process_time()
-        epoch, place = divmod(self.step, self.batches)
-        if epoch != self._epoch:
-            self._epoch, self._order = epoch, batches(self.lengths, self.seed, epoch)
-        rows = [self.inputs[i] for i in self._order[place]]
-        loss = self._loss(rows, np.random.default_rng([self.seed, 1, self.step]))
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.parameters.values(), 1.0)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.largest * schedule(self.step, self.steps)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        self.step += 1
-        self.seen += sum(map(len, rows))
-        self.seconds += time.process_time() - started
-        return loss.item()
-
-
-class DecoderTraining(Training):
-    """The same of a decoder, which predicts all sub-tokens of inputs with holes."""
-
-    PRECISION = torch.float16
-
-    def _new(self, sizes: Sizes, seed: int) -> tuple[Any, PreTrainedModel]:
-        tokenizer = tokenizer_of(self.texts, sizes.vocabulary, decoder=True)
-        return tokenizer, decoder_of(tokenizer, sizes, seed).train()
-
-    def _loss(self, rows: Sequence[np.ndarray], rng: np.random.Generator) -> torch.Tensor:
-        middle = self.tokenizer.convert_tokens_to_ids(list(_MIDDLE))
-        ids, there = self._padded([with_hole(row, middle, rng) for row in rows])
-        return self.model(
-            input_ids=torch.from_numpy(ids),
-            attention_mask=torch.from_numpy(there.astype(np.int64)),
-            labels=torch.from_numpy(np.where(there, ids, -100)),
-        ).loss
+    arguments = TrainingArguments(
+        str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=_BATCH,
+        train_sampling_strategy="group_by_length",
+        learning_rate=sizes.rate,
+        lr_scheduler_type="linear",
+        warmup_steps=max(1, round(_WARM_UP * steps)),
+        weight_decay=0.01,
+        adam_beta2=0.98,
+        seed=seed,
+        use_cpu=True,
+        dataloader_pin_memory=False,
+        save_strategy="no",
+        logging_steps=_SHOWN,
+        report_to="none",
+    )
+    inputs = [{"input_ids": ids} for ids in inputs_of(tokenizer, texts)]
+    collate = collator(tokenizer, decoder, seed)
+    return Trainer(model, arguments, collate, train_dataset=inputs, processing_class=tokenizer)
 
 
 @checked
@@ -424,71 +383,70 @@ def train(
     evaluated = (
         None if data is None else read_split(Path(data), "python", "test", ["code"])[0]["code"]
     )
+    texts = functions(library())
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # with more the order of sums is not fixed
     try:
-        training = (DecoderTraining if decoder else Training)(
-            functions(library()), steps, seed, sizes
-        )
-        losses: deque[float] = deque(maxlen=_SHOWN)
-        while True:
-            doubled = training.step & (training.step - 1) == 0
-            if doubled and checkpoints is not None:
-                write(Path(checkpoints) / f"step-{training.step:06}", training, evaluated)
-            if training.step == steps:
-                break
-            losses.append(training.advance())
-            if training.step % _SHOWN == 0:
-                left = training.seconds / training.step * (steps - training.step) / 60
-                mean = sum(losses) / len(losses)
-                click.echo(
-                    f"step {training.step:,} of {steps:,}: loss {mean:.3f}, {left:.0f} minutes left"
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = trainer_of(texts, Path(folder), decoder, steps, seed, sizes)
+            if checkpoints is not None:
+                trainer.add_callback(
+                    AtSteps(
+                        lambda step: step & (step - 1) == 0,
+                        lambda step: write(
+                            Path(checkpoints) / f"step-{step:06}", trainer, texts, evaluated
+                        ),
+                    )
                 )
-        write(target, training, evaluated)
+            trainer.train()
+            write(target, trainer, texts, evaluated)
     finally:
         torch.set_num_threads(before)
     return target
 
 
-def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> None:
+def write(
+    folder: Path, trainer: Trainer, texts: Sequence[str], evaluated: Sequence[str] | None
+) -> None:
     """Write the model as it is now, its tokenizer and its card into a new folder, whole or not at all."""
+    decoder = isinstance(trainer.model, LlamaForCausalLM)
+    precision = torch.float16 if decoder else torch.float32
     with atomic_path(folder) as place:
         with quiet():
-            torch.nn.Module.to(copy.deepcopy(training.model), training.PRECISION).save_pretrained(
-                place
-            )
-            training.tokenizer.save_pretrained(place)
+            torch.nn.Module.to(copy.deepcopy(trainer.model), precision).save_pretrained(place)
+            trainer.processing_class.save_pretrained(place)
         found = (
             None if evaluated is None else restored(load_restoring(place, device="cpu"), evaluated)
         )
-        (place / "README.md").write_text(card(training, found), encoding="utf-8")
+        (place / "README.md").write_text(card(trainer, texts, found), encoding="utf-8")
 
 
-def card(training: Training, found: RestoredCount | None) -> str:
-    """The model's card: what it is, from what, how long it was trained, and what it restores."""
-    template = Path(__file__).with_name("tiny_card.md.jinja").read_text(encoding="utf-8")
-    return jinja2.Template(
-        template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
-    ).render(
-        config=training.model.config,
-        precision=str(training.PRECISION).removeprefix("torch."),
-        decoder=isinstance(training, DecoderTraining),
-        holes=round(100 * HOLES),
-        weights=training.model.num_parameters(),
-        python=platform.python_version(),
-        functions=len(training.texts),
-        characters=sum(map(len, training.texts)),
-        sub_tokens=int(training.lengths.sum()),
-        digest=digest_of(training.texts),
-        step=training.step,
-        steps=training.steps,
-        seen=training.seen,
-        minutes=training.seconds / 60,
-        share=round(100 * RATE),
-        rate=training.largest,
-        seed=training.seed,
-        found=found,
-    )
+def card(trainer: Trainer, texts: Sequence[str], found: RestoredCount | None) -> str:
+    """The model's card: from what and how long it was trained, and what it restores."""
+    arguments = trainer.args
+    told = "an unknown share of masked sub-tokens: it was not evaluated."
+    if found is not None:
+        told = (
+            f"{found.restored:,} of {found.masked:,} masked ones among the sub-tokens of {found.functions:,} functions\n"
+            f"  from elsewhere ({found.longer:,} of more than {found.longest:,} sub-tokens were left out)."
+        )
+    return f"""---
+license: apache-2.0
+library_name: transformers
+---
+# A tiny model for Python
+
+To try probes of code models without a network; too small for anything else.
+
+- **Trained from** the {len(texts):,} distinct functions and methods in the standard library of Python
+  {platform.python_version()} (PSF License), without its tests. SHA-256 of the JSON list of their code:
+  `{digest_of(texts)}`.
+- **Trained for** {trainer.state.global_step:,} of {arguments.max_steps:,} steps of {_BATCH} inputs, AdamW, learning rate up to
+  {arguments.learning_rate}, seed {arguments.seed}.
+- **Restores** {told}
+
+`python tests/support/models/train_tiny.py` of CodeSyntax made it.
+"""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
