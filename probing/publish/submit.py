@@ -62,7 +62,7 @@ RESULTS_FILE = ".eval_results/codesyntax.yaml"
 
 _DESCRIPTION = (
     "Results of the model on the tasks of CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked the "
-    "results and run part of them again; `codesyntax submit --undo` closes this."
+    "results and run part of them again."
 )
 
 SOURCE_NAME = "CodeSyntax"
@@ -105,7 +105,7 @@ class PullRequest(Upload):
         with plain_errors(self.repo):
             api = client()
             if already := _open_pull_requests(api, self.repo, self.kind, self.title):
-                return f"already open: {already[0].url}; --undo closes it"
+                return f"already open: {already[0].url}"
             commit = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
             assert commit.pr_url  # a pull request was asked for
             return commit.pr_url
@@ -203,41 +203,6 @@ def submission(
                     files[ledger_file(result.ledger.digest())] = _content(result.ledger)
             requests.append(_request(api, board, "dataset", title, files))
     return requests
-
-
-@checked
-def undo(
-    results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None
-) -> list[str]:
-    """Close the pull requests that this user opened for these results.
-
-    Args:
-        results: as of `submission`.
-        model: the repository of the model.
-        board: that of the board, if submissions were sent to one.
-
-    Returns:
-        The addresses of those that were closed.
-
-    Raises:
-        HubError: if the Hub cannot be reached.
-    """
-    title = _pull_request_title(model, _results_of(results, model))
-    closed = []
-    for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
-        check_repo(repo)
-        with plain_errors(repo):
-            api = client()
-            for request in _open_pull_requests(api, repo, kind, title):
-                api.change_discussion_status(
-                    repo,
-                    request.num,
-                    "closed",
-                    comment="Closed by codesyntax submit --undo.",
-                    repo_type=kind,
-                )
-                closed.append(request.url)
-    return closed
 
 
 # ------------------------------------------------------------------------------------------------------------- checks

@@ -136,9 +136,7 @@ def test_from_result_to_merged_entries(hub, made):
     assert written(hub) == []
     addresses = [f"{hub.url}/{MODEL}/discussions/1", f"{hub.url}/datasets/{BOARD}/discussions/1"]
     assert [request.open() for request in requests] == addresses
-    assert [request.open() for request in requests] == [
-        f"already open: {it}; --undo closes it" for it in addresses
-    ]
+    assert [request.open() for request in requests] == [f"already open: {it}" for it in addresses]
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open"], ["open"])
 
     api = HfApi()
@@ -176,7 +174,7 @@ def test_from_result_to_merged_entries(hub, made):
 
 
 @pytest.mark.usefixtures("verified_once")
-def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
+def test_the_command_shows_and_opens(hub, results, monkeypatch):
     """A dry run asks nobody, and has the very entries that are sent; not so the results, whose dataset has a commit."""
     hub.repositories["model", MODEL].discuss(
         "CodeSyntax results of somebody else", "", "other", True
@@ -198,9 +196,8 @@ def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
     (one,) = parse_eval_result_entries(yaml.safe_load(told))
     assert one.source_url == f"{hub.url}/datasets/{BOARD}"
     assert sent in planned.files.values() and f"{len(sent):,} bytes" in dry.output
-    assert run(*arguments, "--undo").output.count("closed http") == 2
-    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
-    assert "nothing is open" in run(*arguments, "--undo").output
+    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "open"], ["open"])
+    assert run(*arguments).output.count("already open: ") == 2
     HfApi().merge_pull_request(MODEL, 2)
     assert "nothing to send: maker/tiny already has these results" in run(*arguments).output
 
@@ -330,17 +327,15 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
 
 def test_answers_that_no_hub_gives(hub, results):
     """As from a proxy or another server: {} where fields are expected, and no JSON at all."""
-    for on, arguments in (
-        ("whoami", ("--undo",)),
-        ("discussions", ("--undo",)),
-        ("GET /api/models", ()),
-    ):
+    said = "does not answer like a Hub about maker/tiny"
+    request = submit.PullRequest(MODEL, "model", {submit.RESULTS_FILE: "[]"}, "a title")
+    for on in ("whoami", "discussions"):
         hub.faults = [Fault(on, status=200, times=99)]
-        outcome = run(results, *WHERE, *arguments)
-        assert outcome.exit_code == 1
-        assert re.fullmatch(
-            "Error: .* does not answer like a Hub about maker/tiny .*\n", outcome.stderr
-        )
+        with pytest.raises(HubError, match=said):
+            request.open()
+    hub.faults = [Fault("GET /api/models", status=200, times=99)]
+    outcome = run(results, *WHERE)
+    assert outcome.exit_code == 1 and re.fullmatch(f"Error: .* {said} .*\n", outcome.stderr)
     with (
         pytest.raises(
             HubError, match="does not answer like a Hub about maker/tiny .JSONDecodeError"
