@@ -191,7 +191,7 @@ def submission(
         with plain_errors(model):
             files: dict[str, str | bytes] = {
                 RESULTS_FILE: _merged(
-                    _text_in_repository(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours)
+                    _there(api, model, "model", RESULTS_FILE), eval_result_entries_to_yaml(ours)
                 )
             }
             requests.append(_request(api, model, "model", title, files))
@@ -457,18 +457,7 @@ def _there(api: HfApi | None, repo: str, kind: str, path: str) -> bytes | None:
         return None
 
 
-def _text_in_repository(api: HfApi | None, model: str, path: str) -> str | None:
-    """The text of a file in the model's repository, or None."""
-    data = _there(api, model, "model", path)
-    try:
-        if data is None:
-            return None
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise HubError(f"{path} in {model} is not text in UTF-8: {error}; mend it first") from error
-
-
-def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
+def _merged(there: bytes | None, ours: list[dict[str, Any]]) -> str:
     """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay
     as they are.
 
@@ -491,25 +480,13 @@ def _task_of(result: dict[str, Any]) -> tuple[Any, Any]:
     return result["dataset"]["id"], result["dataset"]["task_id"]
 
 
-def _results_in(text: str | None) -> list[dict[str, Any]]:
-    if text is None:
-        return []
+def _results_in(there: bytes | None) -> list[dict[str, Any]]:
     try:
-        results = yaml.safe_load(text) or []
-        if not isinstance(results, list):
-            raise ValueError("expected a list of results")
-        if any(not {"id", "task_id"} <= result["dataset"].keys() for result in results):
-            raise ValueError("expected results, each with its dataset and task")
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RecursionError,
-        yaml.YAMLError,
-    ) as error:
-        reason = " ".join(str(error).split())
+        results: list[dict[str, Any]] = yaml.safe_load(there or b"") or []
+        for result in results:
+            _task_of(result)
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise HubError(
-            f"{RESULTS_FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
+            f"{RESULTS_FILE} in the model's repository is not what the Hub reads; mend it first"
         ) from error
     return results

@@ -26,7 +26,7 @@ from probing.evidence import submission
 from probing.evidence.gather import find
 from probing.models.load import load
 from probing.publish import board, submit
-from probing.publish.client import client, plain_errors
+from probing.publish.client import plain_errors
 from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.slow
@@ -373,15 +373,11 @@ def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, 
         board.read([source])
 
 
-def test_a_file_in_the_model_repository_that_is_no_text(hub):
-    hub.add(MODEL, {"README.md": b"\xff"}, type="model")
-    with pytest.raises(HubError, match=r"README.md in maker/tiny is not text in UTF-8: .*mend it"):
-        submit._text_in_repository(client(), MODEL, "README.md")
-
-
-@pytest.mark.parametrize("content", ["- value: 5\n", "7", "[" * 1500])
+@pytest.mark.parametrize(
+    "content", ["- value: 5\n", "7", "[" * 1500, "- [", "a: {b: c}", "- dataset: 5", b"\xff"]
+)
 def test_results_in_the_model_repository_that_are_broken(content):
-    with pytest.raises(HubError, match="not what the Hub reads"):
+    with pytest.raises(HubError, match="not what the Hub reads; mend it first"):
         submit._merged(content, [])
 
 
