@@ -379,8 +379,6 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
     Raises:
         EntryError: with the reason, if it is not a valid one.
     """
-    if not isinstance(source, bytes) and Path(source).suffix == ".json":
-        raise EntryError(EARLIER)
     data = source if isinstance(source, bytes) else read(Path(source), LARGEST_ENTRY)
     if len(data) > LARGEST_ENTRY:
         raise EntryError(f"the file is larger than {LARGEST_ENTRY:,} bytes")
@@ -408,12 +406,6 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
         )
     submission: Submission = kinds[instrument].submission.read(file)
     return submission
-
-
-EARLIER = (
-    "the file is JSON, as entries of an earlier format: make it again from its results with "
-    "`codesyntax export RESULT`"
-)
 
 
 def most_bytes(functions: int) -> int:

@@ -32,40 +32,26 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.arguments import Natural, checked
-from codesyntax_dataset.atomic import temporary_folder, write
+from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
-from probing.evidence.submission import EARLIER, LARGEST_ENTRY, Submission, Tables, load
+from probing.evidence.submission import LARGEST_ENTRY, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.cache import caching
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate, ranks
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
 logger = logging.getLogger(__name__)
-
-_LONGEST_READ = 1800  # seconds to read a repository
-_MOST_ITEMS = 100_000  # files of a repository that are looked at
 
 LARGEST_LEDGER = 2 * 2**30
 """The most bytes of a ledger that a board verifies."""
-
-MOST_FILES = 2000
-MOST_BYTES = 2 * 10**9
-"""The most entries that a board reads, and their most bytes in total."""
-
-
-_SUFFIXES = _, _EARLIER = SUFFIX, ".json"
 
 OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
@@ -224,9 +210,7 @@ def read(
         seed: as of `probing.verify`.
 
     Raises:
-        EntryError: for an invalid source, one without such files or with too much to read; and if
-        every file was left
-            out.
+        EntryError: for an invalid source, one without such files; and if every file was left out.
         ArgumentError: for `verify` without `data`.
     """
     if verify and data is None:
@@ -254,7 +238,7 @@ class _Entries:
 
     `checker`: checks entries against the dataset, if there is one; `verify`: whether it runs them
     again. `entries`: by file; `verified`: file -> what was run again; `from_data`: tables that
-    follow from the dataset; `files`, `size`: how many files of how many bytes there were.
+    follow from the dataset.
     """
 
     checker: Checker | None
@@ -263,26 +247,18 @@ class _Entries:
     left_out: list[LeftOut] = field(default_factory=list)
     verified: dict[str, RunAgain] = field(default_factory=dict)
     from_data: set[str] = field(default_factory=set)
-    files: int = 0
-    size: int = 0
 
     def add(self, source: str, opened: _Source) -> None:
-        """Read the files of a source; raises EntryError if it cannot be read, or has too much or
-        nothing to read."""
+        """Read the files of a source; raises EntryError if it has nothing to read."""
         self.left_out += opened.refused
-        try:
-            paths = list(_paths(opened.folder))
-            sizes = [path.lstat().st_size for path in paths]
-        except OSError as error:
-            raise EntryError(f"{source} cannot be read: {error}") from error
+        entries = opened.folder / "entries"
+        within = opened.folder if entries.is_symlink() or not entries.is_dir() else entries
+        paths = sorted(within.rglob(f"*{SUFFIX}"))
         if not paths and not opened.refused:
             raise EntryError(
                 f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export` "
                 "writes, or a results repository that `codesyntax submit --board` contributes to"
             )
-        self.files += len(paths)
-        self.size += sum(min(size, LARGEST_ENTRY) for size in sizes)  # no more is read of one file
-        _check_amount(source, self.files, self.size)
         for path in paths:
             name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
             try:
@@ -339,52 +315,39 @@ def _opened_source(source: str) -> Iterator[_Source]:
 def _downloaded(source: str, folder: Path) -> _Source:
     """The entries of a results repository at one commit; ledgers are downloaded when they are asked
     for."""
+    from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
-    from probing.publish.client import fetch
+    from codesyntax_dataset.network import limit_waiting
+    from probing.publish.client import check_repo, plain_errors
 
     repo, _, revision = source.partition("@")
-    with _reading(repo, _LONGEST_READ) as api:
+    check_repo(repo)
+    limit_waiting()
+    api = HfApi()
+    with plain_errors(repo):
         commit = str(api.dataset_info(repo, revision=revision or None).sha)
         tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
-        sizes = {
-            item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)
-        }
-        files = [name for name in sizes if name.endswith(_SUFFIXES)]
-        inside = [name for name in files if name.startswith("entries/")]
-        refused = []
-        wanted = []
-        for name in sorted(inside or files):
-            if reason := _refused(name, sizes[name]):
-                refused.append(LeftOut(printable(f"{source}/{name}"), reason))
-            else:
-                wanted.append(name)
-        _check_amount(source, len(inside or files), sum(sizes[name] for name in wanted))
-        for name in wanted:
-            write(folder / name, fetch(repo, name, commit, sizes[name]))
+        sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile)}
+
+    def download(name: str) -> Path:
+        place = {"repo_type": "dataset", "revision": commit, "local_dir": folder}
+        with plain_errors(repo):
+            return Path(api.hf_hub_download(repo, name, **place))
 
     def ledger(digest: str) -> Path | None:
         name = ledger_file(digest)
-        if sizes.get(name, math.inf) > LARGEST_LEDGER:
-            return None
-        with _reading(repo, _LONGEST_READ):
-            return write(folder / name, fetch(repo, name, commit, sizes[name]))
+        return download(name) if sizes.get(name, math.inf) <= LARGEST_LEDGER else None
 
+    files = [name for name in sizes if name.endswith(SUFFIX)]
+    inside = [name for name in files if name.startswith("entries/")]
+    refused = []
+    for name in sorted(inside or files):
+        if reason := _refused(name, sizes[name]):
+            refused.append(LeftOut(printable(f"{source}/{name}"), reason))
+        else:
+            download(name)
     return _Source(folder, source, refused, ledger)
-
-
-@contextlib.contextmanager
-def _reading(repo: str, seconds: float) -> Iterator[HfApi]:
-    """A Hub client without a token, which reads a repository for so many seconds at most."""
-    from huggingface_hub import HfApi
-
-    from codesyntax_dataset.network import limit_waiting, within
-    from probing.publish.client import check_repo, plain_errors
-
-    check_repo(repo)
-    limit_waiting()
-    with plain_errors(repo), within(seconds):
-        yield HfApi()
 
 
 def _refused(name: str, size: int) -> str | None:
@@ -392,43 +355,9 @@ def _refused(name: str, size: int) -> str | None:
     parts = PurePosixPath(name).parts
     if ".." in parts or name.startswith("/") or not re.fullmatch(r"[\w./ -]+", name, re.ASCII):
         return "not a plain file name: expected letters, digits, and - _ . within the folder"
-    if name.endswith(_EARLIER):
-        return EARLIER
     if size > LARGEST_ENTRY:
         return f"the file is larger than {LARGEST_ENTRY:,} bytes"
     return None
-
-
-def _paths(folder: Path) -> Iterator[Path]:
-    """Yield the entries of a folder, and links to other folders, by name. Hidden ones are ignored.
-
-    Raises OSError for a folder that cannot be read.
-    """
-    entries = folder / "entries"
-    if entries.is_dir() and not entries.is_symlink():
-        folder = entries
-    for root, folders, files in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
-        for name in sorted(
-            [
-                *links,
-                *(name for name in files if name.endswith(_SUFFIXES) and not name.startswith(".")),
-            ]
-        ):
-            yield Path(root, name)
-
-
-def _raise(error: OSError) -> None:
-    raise error
-
-
-def _check_amount(source: str, files: int, size: int) -> None:
-    if files > MOST_FILES or size > MOST_BYTES:
-        raise EntryError(
-            f"too much to read with {source}: {files:,} files of {size:,} bytes together, expected at most "
-            f"{MOST_FILES:,} files and {MOST_BYTES:,} bytes; make a board of some of them"
-        )
 
 
 # ----------------------------------------------------------------------------------------------- rows and their ranks

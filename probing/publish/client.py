@@ -19,13 +19,12 @@ from huggingface_hub import (
     HfApi,
     constants,
     get_token,
-    hf_hub_url,
 )
 from huggingface_hub import errors as hub_errors
 from huggingface_hub import utils as hub_utils
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
-from codesyntax_dataset.network import check_time, limit_waiting
+from codesyntax_dataset.network import limit_waiting
 from codesyntax_dataset.safe_files import printable
 
 AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
@@ -87,30 +86,6 @@ class Upload:
         return api.create_commit(
             self.repo, operations, commit_message=message, repo_type=self.kind, **more
         )
-
-
-def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
-    """A file of a dataset repository that the Hub listed with this size; raises ValueError if it
-    sends more or less."""
-
-    def read() -> bytes:
-        data = bytearray()
-        url = hf_hub_url(repo, path, repo_type="dataset", revision=revision)
-        headers = hub_utils.build_hf_headers()
-        with hub_utils.get_session().stream(
-            "GET", url, headers=headers, follow_redirects=True
-        ) as answer:
-            hub_utils.hf_raise_for_status(answer)
-            for block in answer.iter_bytes():  # as they come
-                check_time()
-                data += block
-                if len(data) > size:
-                    break
-        if len(data) != size:
-            raise ValueError(f"{path} does not have the {size:,} bytes that are listed")
-        return bytes(data)
-
-    return read()
 
 
 @contextmanager
