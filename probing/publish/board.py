@@ -13,8 +13,7 @@ The rules, which the page explains:
 - *Conflicts.* Of several entries for one model and revision in a table, verified ones count,
   otherwise all; where their numbers differ, all are shown, with a remark. So nobody replaces the
   entry of another.
-- *Remarks* stand at entries with the ledger or the numbers of another model, or a name that looks
-  like another.
+- *Remarks* stand at entries with the ledger or the numbers of another model.
 - *Baselines* follow from the data: given it, entries with others are left out; otherwise those of
   most entries count.
 
@@ -30,7 +29,7 @@ import os
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -55,20 +54,6 @@ LARGEST_LEDGER = 2 * 2**30
 
 OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
-
-_CONFUSABLE = {
-    "0": "o",
-    "1": "l",
-    "i": "l",
-    "3": "e",
-    "5": "s",
-    "8": "b",
-    "cl": "d",
-    "nn": "m",
-    "rn": "m",
-    "vv": "w",
-}
-"""What stands in a name -> what a reader in a hurry takes it for; single characters first."""
 
 
 class LeftOut(NamedTuple):
@@ -457,13 +442,11 @@ def _rows_shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]
 
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     """The same rows; those that may be of another model than they say have remarks."""
-    bare = {folded(row.model) for row in rows if "/" not in row.model}
     models: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     signs = []
     for row in rows:
         of_row = [("the ledger", digest) for digest in row.entry.digests.values()]
         of_row.append(("the numbers", row.entry.table + row.entry.numbers))
-        of_row.append(("a name like that", _alike(row.model, bare)))
         signs.append(of_row)
         for sign in of_row:
             models[sign].add(row.model.casefold())
@@ -479,30 +462,10 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     return remarked
 
 
-def _alike(name: str, bare: Collection[str]) -> str:
-    """Equal for names that look alike: for USER/MODEL and MODEL, too, if there is such a one among
-    `bare`."""
-    whole = folded(name)
-    model = folded(name.rpartition("/")[2])
-    return model if model in bare else whole
-
-
 def _first_names(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     return f"{names[0]} and {len(names) - 1} more"
-
-
-def folded(name: str) -> str:
-    """A name as a reader in a hurry sees it.
-
-    >>> folded("Micros0ft/co-cle-8ERT") == folded("rnicrosoft/CodeBert")
-    True
-    """
-    text = re.sub(r"[-_.]", "", name.casefold())
-    for pair, other in _CONFUSABLE.items():
-        text = text.replace(pair, other)
-    return text
 
 
 def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int]]]:

@@ -229,47 +229,13 @@ def test_baselines_of_verified_entries_count_and_not_those_of_most(python):
         assert [row.file for row in rows if OTHER_BASELINES in row.remarks] == lying
 
 
-def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marked(
-    evidence, python, tmp_path
-):
+def test_who_takes_the_ledger_or_the_numbers_of_another_is_marked(python, tmp_path):
     copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
-    near = of_model(evidence, "us3r/ba_se", 0.2)
-    found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied, "near": near})]))
+    found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied})]))
     assert found == {
-        "base": (
-            "the ledger of user/copy",
-            "the numbers of user/copy",
-            "a name like that of us3r/ba_se",
-        ),
+        "base": ("the ledger of user/copy", "the numbers of user/copy"),
         "copied": ("the ledger of user/base", "the numbers of user/base"),
-        "near": ("a name like that of user/base",),
     }
-
-
-ALIKE = [
-    ("user/base", "base"),
-    ("user/base", "BA-SE"),
-    ("user/base", "User/BA-SE"),
-    ("user/cloud", "user/doud"),
-    ("user/conn", "user/com"),
-    ("user/v8", "user/vb"),
-    ("user/rna", "user/ma"),
-    ("user/wide", "user/vvide"),
-    ("user/o1", "user/0l"),
-    ("user/three5", "user/thr33s"),
-    ("user/ai", "user/al"),
-]
-
-
-def test_names_that_look_alike_are_marked(python):
-    """Those of others, and no more: ba-se of another user is nobody's."""
-    row = row_of(python)
-    for names in [*ALIKE, ("user/base", "other/base")]:
-        entries = [unchecked(row.entry, name, row.family) for name in names]
-        marked = board.suspicious([dataclasses.replace(row, entry=entry) for entry in entries])
-        for remarks in (row.remarks for row in marked):
-            alike = any(remark.startswith("a name like that of") for remark in remarks)
-            assert alike == (names in ALIKE), names
 
 
 def test_baselines_come_from_the_data_or_from_most_entries(
