@@ -250,7 +250,11 @@ def submit(results: tuple[Path, ...], dry_run: bool, **arguments: Any) -> None:
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--output", default="board", type=options.FOLDER_PATH, help="The folder to write.")
-@click.option("--data", help="Compute baselines from this dataset, a folder or an id on the Hub.")
+@click.option(
+    "--data",
+    required=True,
+    help="The dataset of the entries, a folder or an id on the Hub; baselines are computed from it.",
+)
 @click.option(
     "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
 )

@@ -14,8 +14,7 @@ The rules, which the page explains:
   otherwise all; where their numbers differ, all are shown, with a remark. So nobody replaces the
   entry of another.
 - *Remarks* stand at entries with the ledger or the numbers of another model.
-- *Baselines* follow from the data: given it, entries with others are left out; otherwise those of
-  most entries count.
+- *Baselines* follow from the data: entries with others are left out.
 
 The same entries give the same bytes, regardless of their order.
 """
@@ -28,7 +27,7 @@ import math
 import os
 import re
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -38,7 +37,7 @@ import numpy as np
 
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.atomic import temporary_folder
-from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, LedgerError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.submission import LARGEST_ENTRY, Submission, Tables, load
@@ -52,7 +51,6 @@ logger = logging.getLogger(__name__)
 LARGEST_LEDGER = 2 * 2**30
 """The most bytes of a ledger that a board verifies."""
 
-OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
 
 
@@ -69,9 +67,8 @@ class BoardRow:
 
     `means`, `differences`: measure, the headline first -> the score of the model, and how much more
     it is than that of its rival; `shares`: float32 (measures, F), each function's contribution to a
-    mean, by which models are ranked; `baselines`: the entry whose baselines count; `verified`: what
-    this board ran again; None: its numbers are claimed; `remarks`: what a reader should know before
-    believing them.
+    mean, by which models are ranked; `verified`: what this board ran again; None: its numbers are
+    claimed; `remarks`: what a reader should know before believing them.
     """
 
     file: str
@@ -79,34 +76,20 @@ class BoardRow:
     means: Mapping[Any, Estimate]
     differences: Mapping[Any, Estimate]
     shares: np.ndarray
-    baselines: Submission
     verified: RunAgain | None = None
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        file: str,
-        entry: Submission,
-        baselines: Submission,
-        verified: RunAgain | None = None,
-    ) -> BoardRow:
-        means = entry.means(tables_of(entry, baselines))
+    def of(cls, file: str, entry: Submission, verified: RunAgain | None = None) -> BoardRow:
+        means = entry.means(entry.tables)
         return cls(
             file,
             entry,
             entry.estimates(means, entry.SYSTEM),
             entry.estimates(means, entry.SYSTEM, entry.RIVAL),
             _function_shares(means, entry.SYSTEM),
-            baselines,
             verified,
-            (OTHER_BASELINES,) if entry.baselines != baselines.baselines else (),
         )
-
-    @property
-    def tables(self) -> Tables:
-        """The hits of the entry, with the baselines that count."""
-        return tables_of(self.entry, self.baselines)
 
     @property
     def model(self) -> str:
@@ -156,15 +139,10 @@ class BoardTable:
 @dataclass
 class Board:
     """Tables, by instrument and config, the largest first; and the files left out. Its length is
-    the number of rows.
-
-    `from_data`: the tables whose functions and baselines are those of the data that the board was
-    given.
-    """
+    the number of rows."""
 
     tables: list[BoardTable]
     left_out: list[LeftOut]
-    from_data: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
@@ -177,7 +155,7 @@ class Board:
 @checked
 def read(
     sources: Sequence[str | os.PathLike],
-    data: Any = None,
+    data: Any,
     *,
     verify: bool = False,
     device: str | None = None,
@@ -189,20 +167,15 @@ def read(
         sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`),
         of which the files
             of hits in the folder `entries` are read if there is one, otherwise all.
-        data: the location of the dataset, from which functions and baselines of entries on it must follow.
+        data: the location of the dataset, from which functions and baselines of entries must follow.
         verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a part of these again.
         device: as of `probing.verify`.
         seed: as of `probing.verify`.
 
     Raises:
         EntryError: for an invalid source, one without such files; and if every file was left out.
-        ArgumentError: for `verify` without `data`.
     """
-    if verify and data is None:
-        raise ArgumentError(
-            "--verify needs the data that the entries were made with: name it with --data"
-        )
-    read_entries = _Entries(None if data is None else Checker(data, device, seed), verify)
+    read_entries = _Entries(Checker(data, device, seed), verify)
     for source in sorted({str(source) for source in sources}):
         with _opened_source(source) as opened:
             read_entries.add(source, opened)
@@ -214,24 +187,22 @@ def read(
         (file, reason), *others = left_out
         more = f", and {len(others):,} more files" if others else ""
         raise EntryError(f"no entry can stand on a board: left out {file} ({reason}){more}")
-    return Board(tables, left_out, frozenset(read_entries.from_data))
+    return Board(tables, left_out)
 
 
 @dataclass
 class _Entries:
     """What was read of the sources of a board.
 
-    `checker`: checks entries against the dataset, if there is one; `verify`: whether it runs them
-    again. `entries`: by file; `verified`: file -> what was run again; `from_data`: tables that
-    follow from the dataset.
+    `checker`: checks entries against the dataset; `verify`: whether it runs them again. `entries`:
+    by file; `verified`: file -> what was run again.
     """
 
-    checker: Checker | None
+    checker: Checker
     verify: bool
     entries: list[tuple[str, Submission]] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     verified: dict[str, RunAgain] = field(default_factory=dict)
-    from_data: set[str] = field(default_factory=set)
 
     def add(self, source: str, opened: _Source) -> None:
         """Read the files of a source; raises EntryError if it has nothing to read."""
@@ -255,13 +226,12 @@ class _Entries:
     def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
         """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
         entry = load(path)
-        if self.checker and self.checker.from_data(entry):
-            self.from_data.add(entry.table)
-            if self.verify:
-                try:
-                    self.verified[name] = self.checker.again(entry, opened.ledger)
-                except (LedgerError, DatasetError) as error:
-                    logger.warning("%s could not be checked: %s", name, printable(str(error)))
+        self.checker.check(entry)
+        if self.verify:
+            try:
+                self.verified[name] = self.checker.again(entry, opened.ledger)
+            except (LedgerError, DatasetError) as error:
+                logger.warning("%s could not be checked: %s", name, printable(str(error)))
         return entry
 
 
@@ -351,31 +321,9 @@ def _refused(name: str, size: int) -> str | None:
 def rows_of(
     entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}
 ) -> list[BoardRow]:
-    """The rows of entries, each with its file; `verified`: file -> what this board ran again.
-
-    All rows of a table have the same baselines: those of entries that this board verified or,
-    without any, those that most entries have.
-    """
-    by_table: dict[str, list[tuple[str, Submission]]] = {}
-    for file, entry in sorted(entries, key=lambda named: named[0]):
-        by_table.setdefault(entry.table, []).append((file, entry))
-    rows = []
-    for of_table in by_table.values():
-        of_verified = [entry.baselines for file, entry in of_table if file in verified]
-        ((common, _),) = Counter(
-            of_verified or [entry.baselines for _, entry in of_table]
-        ).most_common(1)
-        first = next(entry for _, entry in of_table if entry.baselines == common)
-        rows += [BoardRow.of(file, entry, first, verified.get(file)) for file, entry in of_table]
-    return rows
-
-
-def tables_of(entry: Submission, baselines: Submission) -> Tables:
-    """The hits of an entry, with the baselines of another of its table."""
-    tables = entry.tables
-    return (
-        tables if entry.baselines == baselines.baselines else entry.beside(tables, baselines.tables)
-    )
+    """The rows of entries, each with its file; `verified`: file -> what this board ran again."""
+    named = sorted(entries, key=lambda named: named[0])
+    return [BoardRow.of(file, entry, verified.get(file)) for file, entry in named]
 
 
 def _function_shares(means: Tables, system: str) -> np.ndarray:

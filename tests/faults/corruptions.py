@@ -95,7 +95,7 @@ def _errors(place: Path) -> object:
 
 
 def _board(place: Path) -> object:
-    found = boards.read([str(place / "entries")])
+    found = boards.read([str(place / "entries")], str(place / "data"))
     if found.left_out:
         raise LeftOut(str(found.left_out))
     made = document(found)

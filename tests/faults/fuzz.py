@@ -438,7 +438,7 @@ FORMATS = {
         "*",
         [
             lambda folder: submission.load(only(folder).read_bytes()),
-            lambda folder: board.read([folder]),
+            lambda folder: board.read([folder], str(folder / "nothing")),
         ],
     ),
     "dataset": Format(

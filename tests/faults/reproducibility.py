@@ -46,7 +46,7 @@ COMMANDS = (
     "report {}results {}masked --output {}report",
     "report {}silenced --output {}report-silenced",
     "export {}results --output {}entries",
-    "board {}entries --output {}board",
+    "board {}entries --data {}data --output {}board",
 )
 OUTPUTS = (
     "data",

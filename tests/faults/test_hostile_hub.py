@@ -105,7 +105,7 @@ def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
     hostile(hub, act)
     before = time.monotonic()
     with pytest.raises(CodeSyntaxError, match=reason) as caught:
-        board.read(["user/results"])
+        board.read(["user/results"], "data")
     assert time.monotonic() - before < 30 and "hf_secret" not in str(caught.value)
 
 
@@ -116,7 +116,7 @@ def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     hostile(hub, lists(name))
     with pytest.raises(EntryError, match=r"evil.hits.parquet \(not a plain file name") as refused:
-        board.read(["user/results"])
+        board.read(["user/results"], "data")
     assert str(refused.value).isprintable()
     assert not any("evil" in name for _, _, names in os.walk(tmp_path) for name in names)
 
@@ -140,7 +140,7 @@ def test_a_token_does_not_follow_to_another_server(hub):
         hostile(hub, redirects)
         hostile(hub_of_others, listens)
         with pytest.raises(EntryError, match="the file is no hits file"):
-            board.read(["user/results"])
+            board.read(["user/results"], "data")
     assert seen == [None]
 
 

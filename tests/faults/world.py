@@ -51,7 +51,7 @@ EARLIER = {
     "mask": f"{_MASKS} --limit 2",
     "report": "report results --output report",
     "export": "export results --output entries",
-    "board": "board entries --output board",
+    "board": "board entries --data data --output board",
 }
 """What has been done in the world when it begins."""
 
@@ -63,7 +63,7 @@ COMMANDS = {
     "ablate": f"ablate {_READS} --limit 2 --draws 1 --output silenced",
     "report": "report results masked --output report",
     "push": "push dataset data --repo user/codesyntax",
-    "board": "board user/results --output board",
+    "board": "board user/results --data data --output board",
 }
 """What is done then: every output has an earlier one, which it replaces or stands beside."""
 

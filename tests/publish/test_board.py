@@ -28,7 +28,6 @@ from probing.evidence.submission import Submission, load
 from probing.publish import board
 from probing.publish.board import (
     CONFLICT,
-    OTHER_BASELINES,
     Board,
     BoardRow,
     LeftOut,
@@ -36,7 +35,7 @@ from probing.publish.board import (
     read,
     rows_of,
 )
-from probing.publish.verified import RunAgain
+from probing.publish.verified import Checker, RunAgain
 from probing.report.board import save
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import ALPHA, ranks
@@ -48,6 +47,17 @@ SOME = ("held out copied from published", "HTML in the model's name", "a file th
 """Attacks that stand for those that are refused where submissions are read (`test_submission.py`)."""
 
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
+
+
+DATA = "data"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def of_any_data():
+    """Entries need not be of the data, which has tests of its own (`test_verified.py`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checker, "check", lambda self, entry: None)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +116,6 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
 
 
 def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
-    other_baseline = settled(python, "user/baseline")
-    hits = forgeries.hits_of(other_baseline, "held-out", "keyword")
-    next(of for of in hits.values() if of.any())[...] = 0
-    forgeries.put(other_baseline, "held-out", hits, "keyword")
     entries = {
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
@@ -121,25 +127,17 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
         "dtype": settled(python, "user/base", dtype="bfloat16"),
         "length": settled(python, "user/base", max_length=510),
         "direction": settled(python, "user/base", direction="dependent-to-head"),
-        "baseline": other_baseline,
     }
-    found = read([write(tmp_path, entries)])
+    found = read([write(tmp_path, entries)], DATA)
     assert found.left_out == []
     tables = sorted(sorted(stem(row.file) for row in table.rows) for table in found.tables)
     assert tables == [
-        ["base", "baseline", "begins", "fits", "other"],
+        ["base", "begins", "fits", "other"],
         ["config"],
         ["direction"],
         ["dtype"],
         ["length"],
     ]
-    (table,) = (table for table in found.tables if len(table.rows) == 5)
-    others = {row.model for row in table.rows if OTHER_BASELINES in row.remarks}
-    assert others == {"user/baseline"}
-    references = {
-        repr(row.entry.estimates(row.entry.means(row.tables), "combined")) for row in table.rows
-    }
-    assert len(references) == 1  # whatever one of them claims
     assert all(
         rank[1] <= len(table.rows)
         for table in found.tables
@@ -168,7 +166,7 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
         write(tmp_path / name, {number: entries[number]}) for name, number in zip("abcd", entries)
     ]
     for shuffled in ([0, 1, 2, 3], [3, 1, 0, 2]):
-        save(read([folders[place] for place in shuffled]), tmp_path / f"board{shuffled[0]}")
+        save(read([folders[place] for place in shuffled], DATA), tmp_path / f"board{shuffled[0]}")
     first, other = (
         {
             file.relative_to(folder): file.read_bytes()
@@ -189,7 +187,7 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
     """Nobody takes the place of an honest entry by a lower one; in another case it is the same name."""
     sabotage = of_model(evidence, "user/base", -0.9)
     other = settled(sabotage, "USER/Base", revision=python["settings"]["revision"])
-    found = read([write(tmp_path, {"low": other, "first": python, "again": python})])
+    found = read([write(tmp_path, {"low": other, "first": python, "again": python})], DATA)
     assert remarks_of(found) == {"again": (CONFLICT,), "low": (CONFLICT,)}
     ((file, reason),) = found.left_out
     assert (stem(file), reason.endswith(f"as {tmp_path.name}/entries/again{SUFFIX}")) == (
@@ -214,51 +212,13 @@ def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 
-def test_baselines_of_verified_entries_count_and_not_those_of_most(python):
-    entries = {"honest": python}
-    for name in ("liar", "other"):
-        entries[name] = settled(python, f"user/{name}")
-        for protocol in forgeries.PROTOCOLS:
-            forgeries.nothing_hit(entries[name], protocol, "offset", "keyword")
-    read_entries = [(name, load(written(entry))) for name, entry in entries.items()]
-    for verified, lying in (
-        ({}, ["honest"]),
-        ({"honest": RunAgain(60, 70, "main")}, ["liar", "other"]),
-    ):
-        rows = rows_of(read_entries, verified)
-        assert [row.file for row in rows if OTHER_BASELINES in row.remarks] == lying
-
-
 def test_who_takes_the_ledger_or_the_numbers_of_another_is_marked(python, tmp_path):
     copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
-    found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied})]))
+    found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied})], DATA))
     assert found == {
         "base": ("the ledger of user/copy", "the numbers of user/copy"),
         "copied": ("the ledger of user/base", "the numbers of user/base"),
     }
-
-
-def test_baselines_come_from_the_data_or_from_most_entries(
-    evidence, python, few_functions, tmp_path
-):
-    """An entry whose baselines find nothing wins nowhere."""
-    forged = settled(of_model(evidence, "user/winner", 0.1), "user/winner")
-    for protocol in forgeries.PROTOCOLS:
-        forgeries.nothing_hit(forged, protocol, "offset", "keyword")
-    folder = write(
-        tmp_path, {"winner": forged, "base": python, "better": of_model(evidence, "user/better", 1)}
-    )
-    (table,) = read([folder]).tables
-    assert [row.remarks for row in table.rows] == [(), (), (OTHER_BASELINES,)]
-    cell = "held-out", "first", "1"
-    rivals = {round(row.means[cell].value - row.differences[cell].value, 6) for row in table.rows}
-    assert len(rivals) == 1 and rivals.pop() > 0
-    found = read([folder], few_functions)
-    assert [row.model for row in found.tables[0].rows] == ["user/base", "user/better"]
-    assert found.from_data == {found.tables[0].name}
-    assert found.left_out == [
-        LeftOut(f"{tmp_path.name}/entries/winner{SUFFIX}", "its baselines differ from the data's")
-    ]
 
 
 def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
@@ -279,7 +239,9 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     (entries / "notes.txt").write_text("no entry")
     output = tmp_path / "board"
     result = CliRunner().invoke(
-        main, ["board", str(folder), "--output", str(output)], catch_exceptions=False
+        main,
+        ["board", str(folder), "--data", DATA, "--output", str(output)],
+        catch_exceptions=False,
     )
     assert result.exit_code == 0
     assert f"entries: 1, tables: 1, files left out: {len(attacks) + 4}\n" in result.stderr
@@ -315,7 +277,7 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
         ("linked", "linked has no file *.hits.parquet"),
     ):
         result = CliRunner().invoke(
-            main, ["board", source, "--output", "board"], catch_exceptions=False
+            main, ["board", source, "--data", DATA, "--output", "board"], catch_exceptions=False
         )
         assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (
             1,
@@ -328,7 +290,7 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
 def test_markdown_and_csv_have_every_number_of_entries(evidence, python, tmp_path):
     """Which are those of reports (`test_submission.py`)."""
     better = of_model(evidence, "user/better", 1)
-    found = read([write(tmp_path, {"base": python, "better": better})])
+    found = read([write(tmp_path, {"base": python, "better": better})], DATA)
     page = save(found, tmp_path / "board")
     with open(page.with_name("board.csv"), newline="") as file:
         rows = list(csv.DictReader(file))
@@ -367,7 +329,7 @@ def test_markdown_and_csv_have_every_number_of_entries(evidence, python, tmp_pat
 
 def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
     source = write(tmp_path / "source", {"base": python})
-    found = read([source])
+    found = read([source], DATA)
     whole = save(found, tmp_path / "whole").parent
     for taken in FILES:
         folder = shutil.copytree(whole, tmp_path / f"taken {taken}")
@@ -378,7 +340,9 @@ def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
             save(found, folder)
         assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
     result = CliRunner().invoke(
-        main, ["board", str(source), "--output", str(folder)], catch_exceptions=False
+        main,
+        ["board", str(source), "--data", DATA, "--output", str(folder)],
+        catch_exceptions=False,
     )
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     (folder / taken).unlink()
@@ -418,7 +382,9 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         hub.add("user/results", {**files, **strange}, revision="later")
 
         def run(*arguments: str) -> tuple[int, str]:
-            done = CliRunner().invoke(main, ["board", *arguments], catch_exceptions=False)
+            done = CliRunner().invoke(
+                main, ["board", *arguments, "--data", DATA], catch_exceptions=False
+            )
             return done.exit_code, done.stderr
 
         assert run("user/results", "--output", str(tmp_path / "hub")) == (
@@ -445,7 +411,7 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         status, said = run("user/nothing", "--output", str(tmp_path / "nothing"))
         assert (status, "user/nothing does not exist" in said, said.count("\n")) == (1, True, 1)
     folder = write(tmp_path / "results", {"base": python, "better": better})
-    save(read([folder]), tmp_path / "folder")
+    save(read([folder], DATA), tmp_path / "folder")
     for name in ("board.md", "README.md"):
         assert (tmp_path / "hub" / name).read_text() == (tmp_path / "folder" / name).read_text()
 
@@ -484,7 +450,7 @@ def page_of(number_of_rows: int, python, folder: Path) -> Path:
     """
     rng = np.random.default_rng(0)
     entries = {name: settled(python, "user/name", **of) for name, of in KINDS.items()}
-    tables = read([write(folder, entries)]).tables
+    tables = read([write(folder, entries)], DATA).tables
     read_rows = {stem(row.file): row for table in tables for row in table.rows}
     rows = []
     for number in range(number_of_rows):
@@ -640,7 +606,7 @@ def test_names_with_markup_stay_text(evidence, python, tmp_path, page, monkeypat
     """`entry.load` refuses such a name; the page does not depend on that."""
     monkeypatch.setattr(board, "load", lambda path: unchecked(load(path), MARKUP, MARKUP))
     entry = of_model(evidence, "user/name", 0.1)
-    found = read([write(tmp_path / MARKUP.replace("/", ""), {"entry": entry})])
+    found = read([write(tmp_path / MARKUP.replace("/", ""), {"entry": entry})], DATA)
     found.left_out.append(LeftOut(MARKUP, MARKUP))
     file = save(found, tmp_path / "board")
     page.goto(file.as_uri())

@@ -370,7 +370,7 @@ def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, 
     if status is not None:
         hub.faults = [Fault("api/datasets", status=status, headers=headers)]
     with pytest.raises(HubError, match=reason):
-        board.read([source])
+        board.read([source], "data")
 
 
 @pytest.mark.parametrize(

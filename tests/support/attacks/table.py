@@ -41,7 +41,7 @@ MADE_ELSEWHERE = [
     Attack("a lower entry for another's model", 2, "its row", None, f"{_BOARD}test_verified_beats_claimed_and_two_verified_are_shown"),
     Attack("a lower entry in another case", 2, "its row", None, f"{_BOARD}test_two_entries_for_one_model_are_in_conflict"),
     Attack("a copied ledger, copied numbers", 2, "another's place", None, f"{_BOARD}test_who_takes_the_ledger_or_the_numbers_of_another_is_marked"),
-    Attack("claimed baselines of nothing", 2, "rank 1", None, f"{_BOARD}test_baselines_come_from_the_data_or_from_most_entries"),
+    Attack("claimed baselines of nothing", 2, "rank 1", None, f"{_VERIFIED}test_baselines_come_from_the_data"),
     Attack("a result in lower precision than it says", 2, "another's table", None, f"{_SUBMIT}test_a_result_in_lower_precision_than_it_says"),
     Attack("20,000 layers, weights that nothing has", 2, "time and memory", None, f"{_MODELS}test_a_hostile_model_is_refused"),
     Attack("a configuration of 200 MB", 2, "the cache", None, f"{_HUB}test_a_configuration_of_200_mb_is_not_downloaded"),
