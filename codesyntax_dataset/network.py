@@ -3,11 +3,6 @@ waiting for ever."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from huggingface_hub import constants, utils  # what takes long to import waits until it is used
@@ -22,37 +17,15 @@ LONGEST_WAIT = 60.0
 """Seconds to wait for each part of an answer of the Hub; `huggingface_hub` sets no limit to most of
 its requests."""
 
-_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)  # of time.monotonic()
-
 
 def limit_waiting() -> None:
-    """Give each request of `huggingface_hub` in this process a time limit, and let `within` end
-    it."""
+    """Give each request of `huggingface_hub` in this process a time limit."""
     hooks = utils.get_session().event_hooks["request"]
     if _limited not in hooks:
         hooks.append(_limited)
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Let requests of this thread fail with a TimeoutError after some time: a Hub may send pages
-    without end, or a file byte by byte."""
-    before = _DEADLINE.set(time.monotonic() + seconds)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(before)
-
-
-def check_time() -> None:
-    """Raise TimeoutError if the time of `within` is over: called before each request, and while an
-    answer drips."""
-    if time.monotonic() > _DEADLINE.get():
-        raise TimeoutError(f"{constants.ENDPOINT} did not complete its answer in time")
-
-
 def _limited(request: Any) -> None:
-    check_time()
     timeouts = request.extensions.get("timeout") or {}
     parts = ("connect", "read", "write", "pool")
     request.extensions["timeout"] = {part: timeouts.get(part) or LONGEST_WAIT for part in parts}

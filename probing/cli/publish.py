@@ -229,10 +229,7 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
     is_flag=True,
     help="Print the files without the Hub: no token, no network, no pull request.",
 )
-@click.option(
-    "--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened."
-)
-def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments: Any) -> None:
+def submit(results: tuple[Path, ...], dry_run: bool, **arguments: Any) -> None:
     """Submit results to the model's repository.
 
     The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files
@@ -240,15 +237,8 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments:
     --output` wrote.
     """
     quiet_libraries()
-    from probing.publish.submit import submission, undo
+    from probing.publish.submit import submission
 
-    if undoing:
-        closed = undo(results, arguments["model"], arguments["board"])
-        click.echo(
-            "\n".join(f"closed {address}" for address in closed)
-            or "nothing is open for these results"
-        )
-        return
     for request in submission(results, dry_run=dry_run, **arguments):
         click.echo(request.text() if dry_run else request.open())
     if dry_run:
@@ -260,7 +250,11 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **arguments:
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--output", default="board", type=options.FOLDER_PATH, help="The folder to write.")
-@click.option("--data", help="Compute baselines from this dataset, a folder or an id on the Hub.")
+@click.option(
+    "--data",
+    required=True,
+    help="The dataset of the entries, a folder or an id on the Hub; baselines are computed from it.",
+)
 @click.option(
     "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
 )

@@ -164,17 +164,15 @@ class Facts(NamedTuple):
 class Submission(Record):
     """The base of submissions of all instruments: a record beside tables of hits.
 
-    A subclass names its `instrument`, its SYSTEM and what that is compared with, RIVAL, the systems
-    that follow from the data, BASELINES, and the LAYOUT of its file; adds its fields and what is
-    wrong with them (`problems`); and defines `facts`, `means` and `cell`. `load` reads those in
-    INSTRUMENTS.
+    A subclass names its `instrument`, its SYSTEM and what that is compared with, RIVAL, and the
+    LAYOUT of its file; adds its fields and what is wrong with them (`problems`); and defines
+    `facts`, `means` and `cell`. `load` reads those in INSTRUMENTS.
 
     `functions`: how many were run and are in the numbers or in `skips`, by reason.
     """
 
     SYSTEM: ClassVar[str]
     RIVAL: ClassVar[str]
-    BASELINES: ClassVar[tuple[str, ...]] = ()
     LAYOUT: ClassVar[Layout]
 
     format: Literal[6]
@@ -187,7 +185,8 @@ class Submission(Record):
 
     _file: HitsFile = PrivateAttr()
     _facts: Facts = PrivateAttr()
-    _digests: dict[str, str] = PrivateAttr()
+    _numbers: str = PrivateAttr()
+    _table: str = PrivateAttr()
 
     @classmethod
     def of_result(cls, result: Any, tables: Tables, **fields: Any) -> Self:
@@ -232,10 +231,9 @@ class Submission(Record):
             if wrong:
                 raise EntryError(why)
         self._facts = self.facts(tables)
-        rivals = (self.SYSTEM, *self.BASELINES)
-        self._digests = {system: self.digest_of_system(tables, system) for system in rivals}
+        self._numbers = self.digest_of_numbers(tables)
         shared = json.dumps(self._facts.shared)
-        self._digests[""] = digest_of((hits.named({}) for hits in tables.values()), shared)
+        self._table = digest_of((hits.named({}) for hits in tables.values()), shared)
         return self
 
     @abstractmethod
@@ -275,9 +273,9 @@ class Submission(Record):
         """A table with the systems that follow from others."""
         return hits
 
-    def digest_of_system(self, tables: Tables, system: str) -> str:
-        """A digest of all that it says of a system."""
-        return digest_of(hits.named({system: system}) for hits in tables.values())
+    def digest_of_numbers(self, tables: Tables) -> str:
+        """A digest of all that it says of the model."""
+        return digest_of(hits.named({self.SYSTEM: self.SYSTEM}) for hits in tables.values())
 
     @property
     def signature(self) -> str:
@@ -298,17 +296,12 @@ class Submission(Record):
     @property
     def numbers(self) -> str:
         """A digest of all that it says of the model, which another model hardly has."""
-        return self._digests[self.SYSTEM]
-
-    @property
-    def baselines(self) -> tuple[str, ...]:
-        """Digests of what it says of the systems that follow from the data."""
-        return tuple(self._digests[system] for system in self.BASELINES)
+        return self._numbers
 
     @property
     def table(self) -> str:
         """The name of its table: equal for submissions that compare with each other."""
-        return f"{self.settings.config}.{self.instrument}.{self._digests[''][:12]}"
+        return f"{self.settings.config}.{self.instrument}.{self._table[:12]}"
 
     def scores(self, system: str, against: str | None = None) -> dict[Any, Estimate]:
         """The means of a system, or the differences to those of another."""
@@ -325,14 +318,6 @@ class Submission(Record):
                 for row, measure in enumerate(hits.measures):
                     scores[self.cell(name, measure)] = estimate.at(row)
         return scores
-
-    def beside(self, tables: Tables, others: Tables) -> Tables:
-        """Tables with the baselines of `others`, those of another submission of its table."""
-        names = {system: system for system in self.LAYOUT.systems if system not in self.BASELINES}
-        known = {system: system for system in self.BASELINES}
-        return {
-            name: hits.named(names).join(others[name].named(known)) for name, hits in tables.items()
-        }
 
     def difference(self, other: Submission) -> str | None:
         """The table or field in which they differ first."""
@@ -379,8 +364,6 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
     Raises:
         EntryError: with the reason, if it is not a valid one.
     """
-    if not isinstance(source, bytes) and Path(source).suffix == ".json":
-        raise EntryError(EARLIER)
     data = source if isinstance(source, bytes) else read(Path(source), LARGEST_ENTRY)
     if len(data) > LARGEST_ENTRY:
         raise EntryError(f"the file is larger than {LARGEST_ENTRY:,} bytes")
@@ -408,12 +391,6 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
         )
     submission: Submission = kinds[instrument].submission.read(file)
     return submission
-
-
-EARLIER = (
-    "the file is JSON, as entries of an earlier format: make it again from its results with "
-    "`codesyntax export RESULT`"
-)
 
 
 def most_bytes(functions: int) -> int:

@@ -139,7 +139,7 @@ class AttentionSubmission(Submission):
     """A submission on the attention heads of a model on one config. `heads`: of each layer;
     `unread`: the functions that the model could not read."""
 
-    SYSTEM, RIVAL, BASELINES = MODEL, BEST_BASELINE, BASELINES
+    SYSTEM, RIVAL = MODEL, BEST_BASELINE
     LAYOUT = Layout((MODEL, *KINDS), TABLE_MEASURES, left_out=NOT_IN_MEAN)
 
     instrument: Literal["attention"]
@@ -201,9 +201,9 @@ class AttentionSubmission(Submission):
     def digests(self) -> dict[str, str]:
         return self.ledgers.model_dump()
 
-    def digest_of_system(self, tables: Tables, system: str) -> str:
-        heads = [of_table.heads for of_table in self.chosen.values()] if system == MODEL else ""
-        return digest_of((hits.named({system: system}) for hits in tables.values()), f"{heads}")
+    def digest_of_numbers(self, tables: Tables) -> str:
+        heads = [of_table.heads for of_table in self.chosen.values()]
+        return digest_of((hits.named({MODEL: MODEL}) for hits in tables.values()), f"{heads}")
 
     def head(self, table: str, relation: int, measure: int) -> str:
         """The chosen head, layer-head."""

@@ -13,10 +13,8 @@ The rules, which the page explains:
 - *Conflicts.* Of several entries for one model and revision in a table, verified ones count,
   otherwise all; where their numbers differ, all are shown, with a remark. So nobody replaces the
   entry of another.
-- *Remarks* stand at entries with the ledger or the numbers of another model, or a name that looks
-  like another.
-- *Baselines* follow from the data: given it, entries with others are left out; otherwise those of
-  most entries count.
+- *Remarks* stand at entries with the ledger or the numbers of another model.
+- *Baselines* follow from the data: entries with others are left out.
 
 The same entries give the same bytes, regardless of their order.
 """
@@ -29,59 +27,30 @@ import math
 import os
 import re
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.arguments import Natural, checked
-from codesyntax_dataset.atomic import temporary_folder, write
-from codesyntax_dataset.errors import ArgumentError, DatasetError, EntryError, LedgerError
+from codesyntax_dataset.atomic import temporary_folder
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
-from probing.evidence.submission import EARLIER, LARGEST_ENTRY, Submission, Tables, load
+from probing.evidence.submission import LARGEST_ENTRY, Submission, Tables, load
 from probing.publish.verified import Checker, RunAgain, ledger_file
 from probing.stats.hits_file import SUFFIX
 from probing.stats.intervals import Estimate, ranks
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
 logger = logging.getLogger(__name__)
-
-_LONGEST_READ = 1800  # seconds to read a repository
-_MOST_ITEMS = 100_000  # files of a repository that are looked at
 
 LARGEST_LEDGER = 2 * 2**30
 """The most bytes of a ledger that a board verifies."""
 
-MOST_FILES = 2000
-MOST_BYTES = 2 * 10**9
-"""The most entries that a board reads, and their most bytes in total."""
-
-
-_SUFFIXES = _, _EARLIER = SUFFIX, ".json"
-
-OTHER_BASELINES = "it claimed other baselines"
 CONFLICT = "in conflict with another entry"
-
-_CONFUSABLE = {
-    "0": "o",
-    "1": "l",
-    "i": "l",
-    "3": "e",
-    "5": "s",
-    "8": "b",
-    "cl": "d",
-    "nn": "m",
-    "rn": "m",
-    "vv": "w",
-}
-"""What stands in a name -> what a reader in a hurry takes it for; single characters first."""
 
 
 class LeftOut(NamedTuple):
@@ -97,9 +66,8 @@ class BoardRow:
 
     `means`, `differences`: measure, the headline first -> the score of the model, and how much more
     it is than that of its rival; `shares`: float32 (measures, F), each function's contribution to a
-    mean, by which models are ranked; `baselines`: the entry whose baselines count; `verified`: what
-    this board ran again; None: its numbers are claimed; `remarks`: what a reader should know before
-    believing them.
+    mean, by which models are ranked; `verified`: what this board ran again; None: its numbers are
+    claimed; `remarks`: what a reader should know before believing them.
     """
 
     file: str
@@ -107,34 +75,20 @@ class BoardRow:
     means: Mapping[Any, Estimate]
     differences: Mapping[Any, Estimate]
     shares: np.ndarray
-    baselines: Submission
     verified: RunAgain | None = None
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        file: str,
-        entry: Submission,
-        baselines: Submission,
-        verified: RunAgain | None = None,
-    ) -> BoardRow:
-        means = entry.means(tables_of(entry, baselines))
+    def of(cls, file: str, entry: Submission, verified: RunAgain | None = None) -> BoardRow:
+        means = entry.means(entry.tables)
         return cls(
             file,
             entry,
             entry.estimates(means, entry.SYSTEM),
             entry.estimates(means, entry.SYSTEM, entry.RIVAL),
             _function_shares(means, entry.SYSTEM),
-            baselines,
             verified,
-            (OTHER_BASELINES,) if entry.baselines != baselines.baselines else (),
         )
-
-    @property
-    def tables(self) -> Tables:
-        """The hits of the entry, with the baselines that count."""
-        return tables_of(self.entry, self.baselines)
 
     @property
     def model(self) -> str:
@@ -184,15 +138,10 @@ class BoardTable:
 @dataclass
 class Board:
     """Tables, by instrument and config, the largest first; and the files left out. Its length is
-    the number of rows.
-
-    `from_data`: the tables whose functions and baselines are those of the data that the board was
-    given.
-    """
+    the number of rows."""
 
     tables: list[BoardTable]
     left_out: list[LeftOut]
-    from_data: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
@@ -205,7 +154,7 @@ class Board:
 @checked
 def read(
     sources: Sequence[str | os.PathLike],
-    data: Any = None,
+    data: Any,
     *,
     verify: bool = False,
     device: str | None = None,
@@ -217,22 +166,15 @@ def read(
         sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`),
         of which the files
             of hits in the folder `entries` are read if there is one, otherwise all.
-        data: the location of the dataset, from which functions and baselines of entries on it must follow.
+        data: the location of the dataset, from which functions and baselines of entries must follow.
         verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a part of these again.
         device: as of `probing.verify`.
         seed: as of `probing.verify`.
 
     Raises:
-        EntryError: for an invalid source, one without such files or with too much to read; and if
-        every file was left
-            out.
-        ArgumentError: for `verify` without `data`.
+        EntryError: for an invalid source, one without such files; and if every file was left out.
     """
-    if verify and data is None:
-        raise ArgumentError(
-            "--verify needs the data that the entries were made with: name it with --data"
-        )
-    read_entries = _Entries(None if data is None else Checker(data, device, seed), verify)
+    read_entries = _Entries(Checker(data, device, seed), verify)
     for source in sorted({str(source) for source in sources}):
         with _opened_source(source) as opened:
             read_entries.add(source, opened)
@@ -243,44 +185,34 @@ def read(
         (file, reason), *others = left_out
         more = f", and {len(others):,} more files" if others else ""
         raise EntryError(f"no entry can stand on a board: left out {file} ({reason}){more}")
-    return Board(tables, left_out, frozenset(read_entries.from_data))
+    return Board(tables, left_out)
 
 
 @dataclass
 class _Entries:
     """What was read of the sources of a board.
 
-    `checker`: checks entries against the dataset, if there is one; `verify`: whether it runs them
-    again. `entries`: by file; `verified`: file -> what was run again; `from_data`: tables that
-    follow from the dataset; `files`, `size`: how many files of how many bytes there were.
+    `checker`: checks entries against the dataset; `verify`: whether it runs them again. `entries`:
+    by file; `verified`: file -> what was run again.
     """
 
-    checker: Checker | None
+    checker: Checker
     verify: bool
     entries: list[tuple[str, Submission]] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     verified: dict[str, RunAgain] = field(default_factory=dict)
-    from_data: set[str] = field(default_factory=set)
-    files: int = 0
-    size: int = 0
 
     def add(self, source: str, opened: _Source) -> None:
-        """Read the files of a source; raises EntryError if it cannot be read, or has too much or
-        nothing to read."""
+        """Read the files of a source; raises EntryError if it has nothing to read."""
         self.left_out += opened.refused
-        try:
-            paths = list(_paths(opened.folder))
-            sizes = [path.lstat().st_size for path in paths]
-        except OSError as error:
-            raise EntryError(f"{source} cannot be read: {error}") from error
+        entries = opened.folder / "entries"
+        within = opened.folder if entries.is_symlink() or not entries.is_dir() else entries
+        paths = sorted(within.rglob(f"*{SUFFIX}"))
         if not paths and not opened.refused:
             raise EntryError(
                 f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export` "
                 "writes, or a results repository that `codesyntax submit --board` contributes to"
             )
-        self.files += len(paths)
-        self.size += sum(min(size, LARGEST_ENTRY) for size in sizes)  # no more is read of one file
-        _check_amount(source, self.files, self.size)
         for path in paths:
             name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
             try:
@@ -292,13 +224,12 @@ class _Entries:
     def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
         """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
         entry = load(path)
-        if self.checker and self.checker.from_data(entry):
-            self.from_data.add(entry.table)
-            if self.verify:
-                try:
-                    self.verified[name] = self.checker.again(entry, opened.ledger)
-                except (LedgerError, DatasetError) as error:
-                    logger.warning("%s could not be checked: %s", name, printable(str(error)))
+        self.checker.check(entry)
+        if self.verify:
+            try:
+                self.verified[name] = self.checker.again(entry, opened.ledger)
+            except (LedgerError, DatasetError) as error:
+                logger.warning("%s could not be checked: %s", name, printable(str(error)))
         return entry
 
 
@@ -337,52 +268,41 @@ def _opened_source(source: str) -> Iterator[_Source]:
 def _downloaded(source: str, folder: Path) -> _Source:
     """The entries of a results repository at one commit; ledgers are downloaded when they are asked
     for."""
+    from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
-    from probing.publish.client import fetch
+    from codesyntax_dataset.network import limit_waiting
+    from probing.publish.client import check_repo, plain_errors
 
     repo, _, revision = source.partition("@")
-    with _reading(repo, _LONGEST_READ) as api:
+    check_repo(repo)
+    limit_waiting()
+    api = HfApi()
+    with plain_errors(repo):
         commit = str(api.dataset_info(repo, revision=revision or None).sha)
         tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
-        sizes = {
-            item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)
-        }
-        files = [name for name in sizes if name.endswith(_SUFFIXES)]
-        inside = [name for name in files if name.startswith("entries/")]
-        refused = []
-        wanted = []
-        for name in sorted(inside or files):
-            if reason := _refused(name, sizes[name]):
-                refused.append(LeftOut(printable(f"{source}/{name}"), reason))
-            else:
-                wanted.append(name)
-        _check_amount(source, len(inside or files), sum(sizes[name] for name in wanted))
-        for name in wanted:
-            write(folder / name, fetch(repo, name, commit, sizes[name]))
+        sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile)}
+
+    def download(name: str) -> Path:
+        with plain_errors(repo):
+            file = api.hf_hub_download(
+                repo, name, repo_type="dataset", revision=commit, local_dir=folder
+            )
+        return Path(file)
 
     def ledger(digest: str) -> Path | None:
         name = ledger_file(digest)
-        if sizes.get(name, math.inf) > LARGEST_LEDGER:
-            return None
-        with _reading(repo, _LONGEST_READ):
-            return write(folder / name, fetch(repo, name, commit, sizes[name]))
+        return download(name) if sizes.get(name, math.inf) <= LARGEST_LEDGER else None
 
+    files = [name for name in sizes if name.endswith(SUFFIX)]
+    inside = [name for name in files if name.startswith("entries/")]
+    refused = []
+    for name in sorted(inside or files):
+        if reason := _refused(name, sizes[name]):
+            refused.append(LeftOut(printable(f"{source}/{name}"), reason))
+        else:
+            download(name)
     return _Source(folder, source, refused, ledger)
-
-
-@contextlib.contextmanager
-def _reading(repo: str, seconds: float) -> Iterator[HfApi]:
-    """A Hub client without a token, which reads a repository for so many seconds at most."""
-    from huggingface_hub import HfApi
-
-    from codesyntax_dataset.network import limit_waiting, within
-    from probing.publish.client import check_repo, plain_errors
-
-    check_repo(repo)
-    limit_waiting()
-    with plain_errors(repo), within(seconds):
-        yield HfApi()
 
 
 def _refused(name: str, size: int) -> str | None:
@@ -390,43 +310,9 @@ def _refused(name: str, size: int) -> str | None:
     parts = PurePosixPath(name).parts
     if ".." in parts or name.startswith("/") or not re.fullmatch(r"[\w./ -]+", name, re.ASCII):
         return "not a plain file name: expected letters, digits, and - _ . within the folder"
-    if name.endswith(_EARLIER):
-        return EARLIER
     if size > LARGEST_ENTRY:
         return f"the file is larger than {LARGEST_ENTRY:,} bytes"
     return None
-
-
-def _paths(folder: Path) -> Iterator[Path]:
-    """Yield the entries of a folder, and links to other folders, by name. Hidden ones are ignored.
-
-    Raises OSError for a folder that cannot be read.
-    """
-    entries = folder / "entries"
-    if entries.is_dir() and not entries.is_symlink():
-        folder = entries
-    for root, folders, files in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
-        for name in sorted(
-            [
-                *links,
-                *(name for name in files if name.endswith(_SUFFIXES) and not name.startswith(".")),
-            ]
-        ):
-            yield Path(root, name)
-
-
-def _raise(error: OSError) -> None:
-    raise error
-
-
-def _check_amount(source: str, files: int, size: int) -> None:
-    if files > MOST_FILES or size > MOST_BYTES:
-        raise EntryError(
-            f"too much to read with {source}: {files:,} files of {size:,} bytes together, expected at most "
-            f"{MOST_FILES:,} files and {MOST_BYTES:,} bytes; make a board of some of them"
-        )
 
 
 # ----------------------------------------------------------------------------------------------- rows and their ranks
@@ -435,31 +321,9 @@ def _check_amount(source: str, files: int, size: int) -> None:
 def rows_of(
     entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}
 ) -> list[BoardRow]:
-    """The rows of entries, each with its file; `verified`: file -> what this board ran again.
-
-    All rows of a table have the same baselines: those of entries that this board verified or,
-    without any, those that most entries have.
-    """
-    by_table: dict[str, list[tuple[str, Submission]]] = {}
-    for file, entry in sorted(entries, key=lambda named: named[0]):
-        by_table.setdefault(entry.table, []).append((file, entry))
-    rows = []
-    for of_table in by_table.values():
-        of_verified = [entry.baselines for file, entry in of_table if file in verified]
-        ((common, _),) = Counter(
-            of_verified or [entry.baselines for _, entry in of_table]
-        ).most_common(1)
-        first = next(entry for _, entry in of_table if entry.baselines == common)
-        rows += [BoardRow.of(file, entry, first, verified.get(file)) for file, entry in of_table]
-    return rows
-
-
-def tables_of(entry: Submission, baselines: Submission) -> Tables:
-    """The hits of an entry, with the baselines of another of its table."""
-    tables = entry.tables
-    return (
-        tables if entry.baselines == baselines.baselines else entry.beside(tables, baselines.tables)
-    )
+    """The rows of entries, each with its file; `verified`: file -> what this board ran again."""
+    named = sorted(entries, key=lambda named: named[0])
+    return [BoardRow.of(file, entry, verified.get(file)) for file, entry in named]
 
 
 def _function_shares(means: Tables, system: str) -> np.ndarray:
@@ -526,13 +390,11 @@ def _rows_shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]
 
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     """The same rows; those that may be of another model than they say have remarks."""
-    bare = {folded(row.model) for row in rows if "/" not in row.model}
     models: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     signs = []
     for row in rows:
         of_row = [("the ledger", digest) for digest in row.entry.digests.values()]
         of_row.append(("the numbers", row.entry.table + row.entry.numbers))
-        of_row.append(("a name like that", _alike(row.model, bare)))
         signs.append(of_row)
         for sign in of_row:
             models[sign].add(row.model.casefold())
@@ -548,30 +410,10 @@ def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
     return remarked
 
 
-def _alike(name: str, bare: Collection[str]) -> str:
-    """Equal for names that look alike: for USER/MODEL and MODEL, too, if there is such a one among
-    `bare`."""
-    whole = folded(name)
-    model = folded(name.rpartition("/")[2])
-    return model if model in bare else whole
-
-
 def _first_names(names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     return f"{names[0]} and {len(names) - 1} more"
-
-
-def folded(name: str) -> str:
-    """A name as a reader in a hurry sees it.
-
-    >>> folded("Micros0ft/co-cle-8ERT") == folded("rnicrosoft/CodeBert")
-    True
-    """
-    text = re.sub(r"[-_.]", "", name.casefold())
-    for pair, other in _CONFUSABLE.items():
-        text = text.replace(pair, other)
-    return text
 
 
 def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int]]]:

@@ -1,5 +1,4 @@
-"""The Hub client: `huggingface_hub` with its token, retries when rate-limited, and one-line error
-messages."""
+"""The Hub client: `huggingface_hub` with its token, and one-line error messages."""
 
 from __future__ import annotations
 
@@ -7,12 +6,11 @@ import json
 import logging
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 
 from huggingface_hub import (
     CommitInfo,
@@ -21,25 +19,18 @@ from huggingface_hub import (
     HfApi,
     constants,
     get_token,
-    hf_hub_url,
 )
 from huggingface_hub import errors as hub_errors
 from huggingface_hub import utils as hub_utils
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
-from codesyntax_dataset.network import check_time, limit_waiting
+from codesyntax_dataset.network import limit_waiting
 from codesyntax_dataset.safe_files import printable
-
-MOST_WAITING = 600
-"""Most seconds to wait in total when the Hub asks to; it counts requests in windows of five
-minutes."""
 
 AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
 
 _NOT_A_HUB = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
 """Exceptions of `huggingface_hub` for an answer that is not JSON, or not a Hub's JSON."""
-
-Answer = TypeVar("Answer")
 
 
 def client() -> HfApi:
@@ -74,29 +65,6 @@ def check_repo(repo: str) -> None:
         ) from error
 
 
-def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
-    """The answer of `call`, repeated while the Hub answers 429 and says how long to wait, up to
-    MOST_WAITING in total.
-
-    `huggingface_hub` does so itself for uploads, but not when it creates a repository, a commit or
-    a pull request. Only 429 is safe to retry there: it means that nothing was done.
-    """
-    waited = 0
-    while True:
-        try:
-            return call()
-        except hub_errors.HfHubHTTPError as error:
-            wait = _retry_after(error)
-            if wait is None or waited + wait > MOST_WAITING:
-                raise
-            print(
-                f"the Hub received too many requests and asks to wait {wait} seconds",
-                file=sys.stderr,
-            )
-            time.sleep(wait)
-            waited += wait
-
-
 @dataclass(frozen=True)
 class Upload:
     """A planned commit to the `kind` (model, dataset or space) `repo`: `files`, path in the
@@ -115,49 +83,9 @@ class Upload:
             data = content.encode() if isinstance(content, str) else content
             operations.append(CommitOperationAdd(path, data))
         operations += map(CommitOperationDelete, sorted(stale))
-        return retry_when_rate_limited(
-            lambda: api.create_commit(
-                self.repo, operations, commit_message=message, repo_type=self.kind, **more
-            )
+        return api.create_commit(
+            self.repo, operations, commit_message=message, repo_type=self.kind, **more
         )
-
-
-def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
-    """A file of a dataset repository that the Hub listed with this size; raises ValueError if it
-    sends more or less."""
-
-    def read() -> bytes:
-        data = bytearray()
-        url = hf_hub_url(repo, path, repo_type="dataset", revision=revision)
-        headers = hub_utils.build_hf_headers()
-        with hub_utils.get_session().stream(
-            "GET", url, headers=headers, follow_redirects=True
-        ) as answer:
-            hub_utils.hf_raise_for_status(answer)
-            for block in answer.iter_bytes():  # as they come
-                check_time()
-                data += block
-                if len(data) > size:
-                    break
-        if len(data) != size:
-            raise ValueError(f"{path} does not have the {size:,} bytes that are listed")
-        return bytes(data)
-
-    return retry_when_rate_limited(read)
-
-
-def _retry_after(error: hub_errors.HfHubHTTPError) -> int | None:
-    """Seconds to wait after a status 429, at least 1; None for other errors, or if the Hub does not
-    say."""
-    if error.response.status_code != 429:
-        return None
-    headers = error.response.headers
-    if re.fullmatch("[0-9]{1,9}", headers.get("Retry-After", "")):
-        return max(1, int(headers["Retry-After"]))
-    limit = hub_utils.parse_ratelimit_headers(headers)
-    if limit:
-        return max(1, limit.reset_in_seconds)
-    return None
 
 
 @contextmanager
@@ -222,8 +150,7 @@ def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
     if status == 403:
         return f"the token may not write to {repo} ({reason}): it needs the role `write` there"
     if status == 429:
-        wait = _retry_after(error)
-        return f"the Hub received too many requests: wait {f'{wait} seconds' if wait else 'some minutes'}. {AGAIN}"
+        return f"the Hub received too many requests: wait some minutes. {AGAIN}"
     if status >= 500:
         return (
             f"the Hub has an internal error, status {status} ({reason}): try again later. {AGAIN}"

@@ -21,7 +21,7 @@ import codesyntax_metric
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from probing.publish.client import Upload, check_repo, client, plain_errors, retry_when_rate_limited
+from probing.publish.client import Upload, check_repo, client, plain_errors
 
 METRICS = {
     "codesyntax_metric": frozenset(
@@ -66,16 +66,14 @@ class Push(Upload):
         with plain_errors(self.repo):
             api = client()
             sdk = "gradio" if self.kind == "space" else None
-            retry_when_rate_limited(
-                lambda: api.create_repo(
-                    self.repo,
-                    repo_type=self.kind,
-                    private=private or None,
-                    exist_ok=True,
-                    space_sdk=sdk,
-                )
+            api.create_repo(
+                self.repo,
+                repo_type=self.kind,
+                private=private or None,
+                exist_ok=True,
+                space_sdk=sdk,
             )
-            info = retry_when_rate_limited(lambda: api.repo_info(self.repo, repo_type=self.kind))
+            info = api.repo_info(self.repo, repo_type=self.kind)
             if private and not info.private:
                 raise HubError(
                     f"{self.repo} already exists and is public: make it private on its page, or leave out --private"

@@ -62,7 +62,7 @@ RESULTS_FILE = ".eval_results/codesyntax.yaml"
 
 _DESCRIPTION = (
     "Results of the model on the tasks of CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked the "
-    "results and run part of them again; `codesyntax submit --undo` closes this."
+    "results and run part of them again."
 )
 
 SOURCE_NAME = "CodeSyntax"
@@ -105,7 +105,7 @@ class PullRequest(Upload):
         with plain_errors(self.repo):
             api = client()
             if already := _open_pull_requests(api, self.repo, self.kind, self.title):
-                return f"already open: {already[0].url}; --undo closes it"
+                return f"already open: {already[0].url}"
             commit = self.commit(api, self.title, commit_description=_DESCRIPTION, create_pr=True)
             assert commit.pr_url  # a pull request was asked for
             return commit.pr_url
@@ -191,7 +191,7 @@ def submission(
         with plain_errors(model):
             files: dict[str, str | bytes] = {
                 RESULTS_FILE: _merged(
-                    _text_in_repository(api, model, RESULTS_FILE), eval_result_entries_to_yaml(ours)
+                    _there(api, model, "model", RESULTS_FILE), eval_result_entries_to_yaml(ours)
                 )
             }
             requests.append(_request(api, model, "model", title, files))
@@ -203,41 +203,6 @@ def submission(
                     files[ledger_file(result.ledger.digest())] = _content(result.ledger)
             requests.append(_request(api, board, "dataset", title, files))
     return requests
-
-
-@checked
-def undo(
-    results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None
-) -> list[str]:
-    """Close the pull requests that this user opened for these results.
-
-    Args:
-        results: as of `submission`.
-        model: the repository of the model.
-        board: that of the board, if submissions were sent to one.
-
-    Returns:
-        The addresses of those that were closed.
-
-    Raises:
-        HubError: if the Hub cannot be reached.
-    """
-    title = _pull_request_title(model, _results_of(results, model))
-    closed = []
-    for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
-        check_repo(repo)
-        with plain_errors(repo):
-            api = client()
-            for request in _open_pull_requests(api, repo, kind, title):
-                api.change_discussion_status(
-                    repo,
-                    request.num,
-                    "closed",
-                    comment="Closed by codesyntax submit --undo.",
-                    repo_type=kind,
-                )
-                closed.append(request.url)
-    return closed
 
 
 # ------------------------------------------------------------------------------------------------------------- checks
@@ -492,18 +457,7 @@ def _there(api: HfApi | None, repo: str, kind: str, path: str) -> bytes | None:
         return None
 
 
-def _text_in_repository(api: HfApi | None, model: str, path: str) -> str | None:
-    """The text of a file in the model's repository, or None."""
-    data = _there(api, model, "model", path)
-    try:
-        if data is None:
-            return None
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise HubError(f"{path} in {model} is not text in UTF-8: {error}; mend it first") from error
-
-
-def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
+def _merged(there: bytes | None, ours: list[dict[str, Any]]) -> str:
     """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay
     as they are.
 
@@ -526,25 +480,13 @@ def _task_of(result: dict[str, Any]) -> tuple[Any, Any]:
     return result["dataset"]["id"], result["dataset"]["task_id"]
 
 
-def _results_in(text: str | None) -> list[dict[str, Any]]:
-    if text is None:
-        return []
+def _results_in(there: bytes | None) -> list[dict[str, Any]]:
     try:
-        results = yaml.safe_load(text) or []
-        if not isinstance(results, list):
-            raise ValueError("expected a list of results")
-        if any(not {"id", "task_id"} <= result["dataset"].keys() for result in results):
-            raise ValueError("expected results, each with its dataset and task")
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RecursionError,
-        yaml.YAMLError,
-    ) as error:
-        reason = " ".join(str(error).split())
+        results: list[dict[str, Any]] = yaml.safe_load(there or b"") or []
+        for result in results:
+            _task_of(result)
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise HubError(
-            f"{RESULTS_FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
+            f"{RESULTS_FILE} in the model's repository is not what the Hub reads; mend it first"
         ) from error
     return results

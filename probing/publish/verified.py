@@ -59,18 +59,20 @@ class Checker:
         self._splits = cache(lambda config, direction: WholeSplits(data, config, direction))
         self._held: dict[tuple[str, tuple[str, ...]], dict[str, np.ndarray]] = {}
 
-    def from_data(self, entry: Submission) -> bool:
-        """True if an entry is of these labels; raises EntryError if it has not their functions,
-        edges or baselines."""
+    def check(self, entry: Submission) -> None:
+        """Raise EntryError unless an entry has the labels, functions, edges and baselines of the
+        dataset."""
         try:
             if isinstance(entry, AttentionSubmission):
-                return recomputed(
-                    entry, self._splits(entry.settings.config, entry.settings.direction)
-                )
-            assert isinstance(entry, MaskedSubmission)
-            return self._whole(entry)
+                splits = self._splits(entry.settings.config, entry.settings.direction)
+                same_labels = recomputed(entry, splits)
+            else:
+                assert isinstance(entry, MaskedSubmission)
+                same_labels = self._whole(entry)
         except UnknownName:  # it has no such config
-            return False
+            same_labels = False
+        if not same_labels:
+            raise EntryError("its labels are not those of the data")
 
     def _whole(self, entry: MaskedSubmission) -> bool:
         settings = entry.settings

@@ -154,10 +154,7 @@ def document(board: Board) -> Report:
         files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
-    sections = [
-        _models_table(table, lines[table.name], table.name in board.from_data)
-        for table in attention
-    ]
+    sections = [_models_table(table, lines[table.name]) for table in attention]
     sections += [_masked_models(table, links) for table in masked]
     reading = [text for _, *texts in guides for text in texts]
     sections.append(Section("reading", "How to read this", reading))
@@ -318,21 +315,19 @@ def _score_rows(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> list[d
 _TABLE_COUNTS = ("functions", "edges")
 
 
-def _models_table(
-    table: BoardTable, lines: Sequence[Mapping[str, Any]], from_data: bool
-) -> Section:
+def _models_table(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> Section:
     name, means = _anchor(table), _means_shown(table)
     shown = specs.table("board-models", lines, name, within="board.csv", means=means)
-    return Section(name, _table_title(table), [_facts(table, from_data), shown])
+    return Section(name, _table_title(table), [_facts(table), shown])
 
 
 def _means_shown(table: BoardTable) -> tuple[str, ...]:
     """The means to show: both protocols, and any beyond offsets."""
     shown = (*PROTOCOLS, BEYOND_OFFSET)
-    return tuple(protocol for protocol in shown if protocol in table.rows[0].tables)
+    return tuple(protocol for protocol in shown if protocol in table.rows[0].entry.tables)
 
 
-def _facts(table: BoardTable, from_data: bool) -> str:
+def _facts(table: BoardTable) -> str:
     """The settings that the rows of a table share, except those in its title."""
     shared, units = table.shared, _units(table)
     predicted = shared.get("not-predicted")
@@ -343,7 +338,6 @@ def _facts(table: BoardTable, from_data: bool) -> str:
         units=units,
         split=int(shared["functions of the split"]),
         predicted=f"without predictions of {predicted}, " if predicted else "",
-        origin="computed from the data" if from_data else "as most entries claim them",
     )
     return f"{printable(facts)}."
 
@@ -357,7 +351,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     return [
         specs.table(
             "board-relations",
-            _relations_of_entry(entry, row.tables),
+            _relations_of_entry(entry, entry.tables),
             f"{_anchor(table)}-relations",
             within="",
             units=units,
@@ -406,7 +400,7 @@ def _by_gain(line: Mapping[str, Any]) -> tuple[bool, float]:
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
     """The baselines with their scores, the best first; they are equal for all rows. Beyond offsets,
     the combined one alone is shown."""
-    entry = table.rows[0].baselines
+    entry = table.rows[0].entry
     means = dict(entry.means(entry.tables))
     scores = {BEST_BASELINE: entry.estimates(means, BEST_BASELINE)}
     means.pop(BEYOND_OFFSET, None)
@@ -452,7 +446,7 @@ def _masked_means(row: BoardRow, ranks: Mapping[Any, tuple[int, int]]) -> dict[s
 
 def _by_type(row: BoardRow) -> list[dict[str, Any]]:
     """The node types of an entry: their sizes, and the scores by each outcome."""
-    entry, tables = row.entry, row.tables
+    entry, tables = row.entry, row.entry.tables
     assert isinstance(entry, MaskedSubmission)
     rows = []
     for name, outcomes in entry.by_type(tables).items():
@@ -478,7 +472,7 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
         lines.append({"titles": titled, **_on_page(row, links)})
     titles = [TITLES[outcome] for outcome in _SHOWN]
     rows = sorted(lines, key=lambda line: -line["titles"][titles[0]]["T1"].value)
-    groups = sorted(table.rows[0].tables[MASKING].groups.items())
+    groups = sorted(table.rows[0].entry.tables[MASKING].groups.items())
     counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in groups)
     settings = {name: table.shared[name] for name in _OF_MASKING}
     shared = ", ".join(f"{name} {text}" for name, text in settings.items() if text != "None")

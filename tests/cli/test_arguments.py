@@ -22,7 +22,7 @@ from probing.instruments.attention.errors import analyse
 from probing.models.load import doctor
 from probing.publish.board import read as read_board
 from probing.publish.push import push_dataset, push_metric
-from probing.publish.submit import submission, undo
+from probing.publish.submit import submission
 from probing.report.dataset import collect
 from probing.report.report import report
 
@@ -70,9 +70,8 @@ def pair(tiny_model):
         (lambda: verify("r.json", functions="all"), "functions is 'all', expected a whole number"),
         (lambda: analyse([]), "result is of the type list, expected text or a path"),
         (lambda: report("results", "o"), "results is 'results', expected a list"),
-        (lambda: read_board("entries"), "sources is 'entries', expected a list"),
+        (lambda: read_board("entries", "data"), "sources is 'entries', expected a list"),
         (lambda: submission("results", "me/m", "me/d"), "results is 'results', expected a list"),
-        (lambda: undo(["results"], 3), "model is 3, expected text"),
         (lambda: push_dataset(None, "me/d"), "folder is None, expected text or a path"),
         (lambda: push_metric(None), "repo is None, expected text"),
         (lambda: doctor(7), "model is 7, expected text, a path or a tuple"),
@@ -167,7 +166,7 @@ def test_without_a_network_one_line_within_three_seconds(monkeypatch, dataset_fo
         (DatasetError, lambda: probing.probe("user/model", "user/codesyntax")),
         (DatasetError, lambda: probing.baseline("user/codesyntax")),
         (SourceError, lambda: build("user/functions", ["python"], tmp_path / "out")),
-        (CodeSyntaxError, lambda: read_board(["user/results"])),
+        (CodeSyntaxError, lambda: read_board(["user/results"], "data")),
     ):
         started = time.monotonic()
         with pytest.raises(error, match="cannot be reached|connection") as raised:

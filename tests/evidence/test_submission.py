@@ -203,13 +203,6 @@ def test_a_file_of_200_mb_and_a_link_are_not_read(data, tmp_path):
         submission.load(file)
 
 
-def test_an_entry_of_an_earlier_format_says_how_to_make_it_again(tmp_path):
-    with pytest.raises(
-        EntryError, match="make it again from its results with `codesyntax export RESULT"
-    ):
-        submission.load(tmp_path / "one.json")
-
-
 def test_names_of_models_are_those_of_the_hub(honest):
     for name in (
         "a",

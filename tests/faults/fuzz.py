@@ -360,7 +360,7 @@ FORMATS = {
         "*",
         [
             lambda folder: submission.load(only(folder).read_bytes()),
-            lambda folder: board.read([folder]),
+            lambda folder: board.read([folder], str(folder / "nothing")),
         ],
         [lambda folder: submission.load(only(folder).read_bytes()).numbers],
     ),

@@ -203,7 +203,7 @@ ARGUMENTS = {
     "shown": (1, "show", "--labels", "--code", "a\udcff.py"),
     "scored": (1, "score", "a\udcff.ledger.parquet"),
     "reported": (1, "report", "a\udcff"),
-    "made a board": (1, "board", "a\udcff"),
+    "made a board": (1, "board", "a\udcff", "--data", "data"),
 }
 
 

@@ -26,7 +26,7 @@ from probing.evidence import submission
 from probing.evidence.gather import find
 from probing.models.load import load
 from probing.publish import board, submit
-from probing.publish.client import client, plain_errors
+from probing.publish.client import plain_errors
 from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.slow
@@ -136,9 +136,7 @@ def test_from_result_to_merged_entries(hub, made):
     assert written(hub) == []
     addresses = [f"{hub.url}/{MODEL}/discussions/1", f"{hub.url}/datasets/{BOARD}/discussions/1"]
     assert [request.open() for request in requests] == addresses
-    assert [request.open() for request in requests] == [
-        f"already open: {it}; --undo closes it" for it in addresses
-    ]
+    assert [request.open() for request in requests] == [f"already open: {it}" for it in addresses]
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open"], ["open"])
 
     api = HfApi()
@@ -176,7 +174,7 @@ def test_from_result_to_merged_entries(hub, made):
 
 
 @pytest.mark.usefixtures("verified_once")
-def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
+def test_the_command_shows_and_opens(hub, results, monkeypatch):
     """A dry run asks nobody, and has the very entries that are sent; not so the results, whose dataset has a commit."""
     hub.repositories["model", MODEL].discuss(
         "CodeSyntax results of somebody else", "", "other", True
@@ -198,9 +196,8 @@ def test_the_command_shows_opens_and_undoes(hub, results, monkeypatch):
     (one,) = parse_eval_result_entries(yaml.safe_load(told))
     assert one.source_url == f"{hub.url}/datasets/{BOARD}"
     assert sent in planned.files.values() and f"{len(sent):,} bytes" in dry.output
-    assert run(*arguments, "--undo").output.count("closed http") == 2
-    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
-    assert "nothing is open" in run(*arguments, "--undo").output
+    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "open"], ["open"])
+    assert run(*arguments).output.count("already open: ") == 2
     HfApi().merge_pull_request(MODEL, 2)
     assert "nothing to send: maker/tiny already has these results" in run(*arguments).output
 
@@ -330,17 +327,15 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
 
 def test_answers_that_no_hub_gives(hub, results):
     """As from a proxy or another server: {} where fields are expected, and no JSON at all."""
-    for on, arguments in (
-        ("whoami", ("--undo",)),
-        ("discussions", ("--undo",)),
-        ("GET /api/models", ()),
-    ):
+    said = "does not answer like a Hub about maker/tiny"
+    request = submit.PullRequest(MODEL, "model", {submit.RESULTS_FILE: "[]"}, "a title")
+    for on in ("whoami", "discussions"):
         hub.faults = [Fault(on, status=200, times=99)]
-        outcome = run(results, *WHERE, *arguments)
-        assert outcome.exit_code == 1
-        assert re.fullmatch(
-            "Error: .* does not answer like a Hub about maker/tiny .*\n", outcome.stderr
-        )
+        with pytest.raises(HubError, match=said):
+            request.open()
+    hub.faults = [Fault("GET /api/models", status=200, times=99)]
+    outcome = run(results, *WHERE)
+    assert outcome.exit_code == 1 and re.fullmatch(f"Error: .* {said} .*\n", outcome.stderr)
     with (
         pytest.raises(
             HubError, match="does not answer like a Hub about maker/tiny .JSONDecodeError"
@@ -375,18 +370,14 @@ def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, 
     if status is not None:
         hub.faults = [Fault("api/datasets", status=status, headers=headers)]
     with pytest.raises(HubError, match=reason):
-        board.read([source])
+        board.read([source], "data")
 
 
-def test_a_file_in_the_model_repository_that_is_no_text(hub):
-    hub.add(MODEL, {"README.md": b"\xff"}, type="model")
-    with pytest.raises(HubError, match=r"README.md in maker/tiny is not text in UTF-8: .*mend it"):
-        submit._text_in_repository(client(), MODEL, "README.md")
-
-
-@pytest.mark.parametrize("content", ["- value: 5\n", "7", "[" * 1500])
+@pytest.mark.parametrize(
+    "content", ["- value: 5\n", "7", "[" * 1500, "- [", "a: {b: c}", "- dataset: 5", b"\xff"]
+)
 def test_results_in_the_model_repository_that_are_broken(content):
-    with pytest.raises(HubError, match="not what the Hub reads"):
+    with pytest.raises(HubError, match="not what the Hub reads; mend it first"):
         submit._merged(content, [])
 
 

@@ -88,7 +88,7 @@ def rewritten(folder, change):
     MaskResult.from_ledger(ledger).save(folder)
 
 
-def test_from_results_of_both_kinds_to_a_board(hub, made, model):
+def test_from_results_of_both_kinds_to_a_board(hub, made, model, data):
     """In one command: opened, merged, and read back; values worked out from the JSON of the result."""
     folders = [str(made / name) for name in ("masked", "probed")]
     command = ["submit", *folders, *WHERE, "--board", BOARD]
@@ -117,7 +117,7 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     (name,) = (path for path in sent if "entries/" in path and "masking" in path)
     on_board = submission.load(sent[name])
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
-    found = board.read([BOARD])
+    found = board.read([BOARD], str(data))
     assert ([table.instrument for table in found.tables], found.left_out) == (
         ["attention", "masking"],
         [],

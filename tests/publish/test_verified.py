@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 from conftest import cut
 from huggingface_hub import HfApi
-from support.attacks.entries import SUBMITTED, settings
+from support.attacks.entries import PROTOCOLS, SUBMITTED, nothing_hit, settings
 from support.attacks.results import halved, recomputed, with_settings
-from support.evidence.entries import other_model, settled
+from support.evidence.entries import of_model, other_model, settled
 from support.evidence.hits_files import opened, written
 from support.hub.loopback_hub import LoopbackHub, contents
 
@@ -166,7 +166,7 @@ def checked(submitted, change):
     change(fields)
     try:
         made = submission.load(written(fields))
-        assert checker.from_data(made)
+        checker.check(made)
         assert checker.again(made, ledger) == (0, 0, "")
     except (EntryError, LedgerError) as error:
         return str(error)
@@ -192,21 +192,28 @@ def test_whoever_replaces_a_ledger_refutes_nobody(submitted):
         checker.again(entry, lambda digest: None)
 
 
-def test_nothing_is_verified_without_data(tmp_path):
-    done = CliRunner().invoke(
-        main, ["board", str(tmp_path), "--verify", "--output", str(tmp_path / "board")]
-    )
-    assert (done.exit_code, "--data" in done.stderr) == (1, True)
-
-
 def test_data_that_is_not_there_is_no_reason_to_believe(python_entry, tmp_path):
     with pytest.raises(DatasetError):
         read([python_entry], tmp_path / "nothing")
 
 
-def test_entries_of_other_data_stay_claimed(python_entry, dataset_folder):
-    """Of the whole sample, whose labels are others; and of a dataset without the config."""
-    assert read([python_entry], dataset_folder).from_data == frozenset()
+def test_entries_of_other_data_are_left_out(python_entry, dataset_folder):
+    """Of the whole sample, whose labels are others."""
+    with pytest.raises(
+        EntryError, match=r"one.hits.parquet \(its labels are not those of the data"
+    ):
+        read([python_entry], dataset_folder)
+
+
+def test_baselines_come_from_the_data(evidence, python_entry, few_functions):
+    """An entry whose baselines find nothing is left out."""
+    forged = of_model(evidence, "user/winner", 0.1)
+    for protocol in PROTOCOLS:
+        nothing_hit(forged, protocol, "offset", "keyword")
+    (python_entry / "entries" / "winner.hits.parquet").write_bytes(written(forged))
+    found = read([python_entry], few_functions)
+    assert [len(table.rows) for table in found.tables] == [1]
+    assert [reason for _, reason in found.left_out] == ["its baselines differ from the data's"]
 
 
 @pytest.fixture

@@ -170,5 +170,5 @@ def walk(user: Walk) -> dict[str, Any]:
     user.codesyntax("probe", MODEL, "--data", DATASET, *settings, "--output", "results")
     user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
     found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
-    user.codesyntax("board", BOARD, "--output", "board")
+    user.codesyntax("board", BOARD, "--data", DATASET, "--output", "board")
     return found
