@@ -286,9 +286,11 @@ def _downloaded(source: str, folder: Path) -> _Source:
         sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile)}
 
     def download(name: str) -> Path:
-        place = {"repo_type": "dataset", "revision": commit, "local_dir": folder}
         with plain_errors(repo):
-            return Path(api.hf_hub_download(repo, name, **place))
+            file = api.hf_hub_download(
+                repo, name, repo_type="dataset", revision=commit, local_dir=folder
+            )
+        return Path(file)
 
     def ledger(digest: str) -> Path | None:
         name = ledger_file(digest)
