@@ -169,21 +169,6 @@ def test_longest(tiny_model, model, tokenizer):
     assert ids == next(load(str(tiny_model)).encode(TEXTS))[0].tolist()
 
 
-@pytest.mark.slow
-def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
-    """What a model is called in signatures: its files, or its weights, configuration and tokenizer."""
-    assert load(str(tiny_model)).revision == load(str(folder)).revision
-    change_config(folder, layer_norm_eps=1e-6)
-    assert load(str(tiny_model)).revision != load(str(folder)).revision
-    first = load((model, tokenizer)).revision
-    # which tokenizers remember
-    tokenizer(list(TEXTS), padding=True, truncation=True, max_length=20)
-    assert load((model, tokenizer)).revision == first
-    with torch.no_grad():
-        model.embeddings.LayerNorm.bias[0] += 1
-    assert load((model, tokenizer)).revision != first
-
-
 def state(model) -> dict:
     """What a caller can see of a model: weights, and for each part its mode, its hooks and its own attributes."""
     parts = {

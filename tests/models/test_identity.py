@@ -339,23 +339,22 @@ def test_a_model_is_its_files_with_their_names_and_sizes(tiny_model, tmp_path):
     """The same bytes, one behind the other, in other files."""
 
     def digest(name, **files):
-        folder = tmp_path / name
-        folder.mkdir()
-        for file, content in {"config.json": b"{}", **files}.items():
-            (
-                folder / file.replace("_txt", ".txt").replace("_safetensors", ".safetensors")
-            ).write_bytes(content)
-        return locate(str(folder)).contents()
+        (tmp_path / name).mkdir()
+        for kind, content in files.items():
+            end = "txt" if kind in ("vocab", "merges", "notes") else "safetensors"
+            (tmp_path / name / f"{kind}.{end}").write_bytes(content)
+        (tmp_path / name / "config.json").write_text("{}")
+        return locate(str(tmp_path / name)).contents()
 
     digests = [
-        digest("a", vocab_txt=b"ab", model_safetensors=b"cd"),
-        digest("b", vocab_txt=b"a", model_safetensors=b"bcd"),
-        digest("c", merges_txt=b"ab", model_safetensors=b"cd"),
-        digest("d", vocab_txt=b"ab", one_safetensors=b"cd"),
-        digest("e", vocab_txt=b"ab", model_safetensors=b"c", other_safetensors=b"d"),
+        digest("a", vocab=b"ab", model=b"cd"),
+        digest("b", vocab=b"a", model=b"bcd"),
+        digest("c", merges=b"ab", model=b"cd"),
+        digest("d", vocab=b"ab", one=b"cd"),
+        digest("e", vocab=b"ab", model=b"c", other=b"d"),
     ]
     assert len(set(digests)) == len(digests)
-    assert digest("f", vocab_txt=b"ab", model_safetensors=b"cd", notes_txt=b"?") == digests[0]
+    assert digest("f", vocab=b"ab", model=b"cd", notes=b"?") == digests[0]
 
 
 # Altered ledgers -----------------------------------------------------------------------------------------------------

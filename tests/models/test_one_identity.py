@@ -120,6 +120,9 @@ def test_what_attention_depends_on_is_in_the_identity(tmp_path):
             weight.view(-1)[0] += 1
             assert (digest_of(model, tokenizer) == whole) == name.startswith("pooler."), name
             weight.copy_(before)
+    # which tokenizers remember
+    tokenizer(["def f", "def"], padding=True, truncation=True, max_length=20)
+    assert digest_of(model, tokenizer) == whole
     query, key = (
         model.encoder.layer[0].attention.self.query,
         model.encoder.layer[0].attention.self.key,
