@@ -1,7 +1,7 @@
 """Every family of models comes out right, is probed by its eager maps, or is refused; none is silently wrong.
 
 Tiny models with random weights, compared with the maps that the model itself reports (never with our self-check), and
-their ranks with those that the metric computes from these maps. `pytest tests/models/test_architectures.py -s` prints them.
+their ranks with those that the metric computes from these maps.
 """
 
 from __future__ import annotations
@@ -131,21 +131,9 @@ def _rows(path: str, models: str, settings: dict[str, Any], **others) -> list[Fa
 
 FAMILIES = [
     # encoders
-    *_rows(
-        "captured", "bert electra albert ernie bert-generation roc_bert splinter", _SMALL, hard=True
-    ),
-    Family("layoutlm", "captured", _SMALL, hard=True, scale=20.0),
-    Family("mobilebert", "captured", {**_SMALL, "normalization_type": "layer_norm"}, hard=True),
+    *_rows("captured", "bert albert", _SMALL, hard=True),  # of albert, layers share their weights
     # RoBERTa's children count positions from behind the padding index, here 0
-    *_rows(
-        "captured",
-        "roberta xlm-roberta camembert data2vec-text roberta-prelayernorm",
-        _SMALL,
-        longest=POSITIONS - 1,
-        hard=True,
-    ),
-    Family("xlm-roberta-xl", "captured", _SMALL, longest=POSITIONS - 1, hard=True, scale=20.0),
-    *_rows("captured", "eurobert gte nomic_bert jina_embeddings_v3", _GROUPED),
+    Family("roberta", "captured", _SMALL, POSITIONS - 1, hard=True),
     Family(
         "modernbert",
         "captured",
@@ -165,9 +153,6 @@ FAMILIES = [
         },
         hard=True,
     ),
-    *_rows("eager", "deberta rembert megatron-bert", _SMALL, hard=True),
-    Family("tapas", "eager", _SMALL, scale=20.0),
-    Family("ibert", "eager", _SMALL, longest=POSITIONS - 1, hard=True),
     Family(
         "deberta-v2",
         "eager",
@@ -179,7 +164,6 @@ FAMILIES = [
         },
     ),
     Family("mpnet", "eager", {**_SMALL, "pad_token_id": 1}, POSITIONS - 2, True),
-    Family("roformer", "eager", _SMALL, hard=True, scale=3.0),
     Family(
         "xlnet",
         "eager",
@@ -187,64 +171,26 @@ FAMILIES = [
         None,
         scale=30.0,
     ),
-    Family(
-        "xlm",
-        "eager",
-        {
-            "vocab_size": 400,
-            "emb_dim": 32,
-            "n_layers": 2,
-            "n_heads": 4,
-            "max_position_embeddings": POSITIONS,
-        },
-        hard=True,
-    ),
     # the encoders of encoder-decoders
-    *_rows("captured", "bart plbart mbart blenderbot marian pegasus", _HALVES, hard=True),
-    Family("m2m_100", "captured", _HALVES),
-    *_rows("captured", "t5 mt5 umt5 switch_transformers", _T5, longest=None, scale=2.0),
-    *_rows("eager", "mvp bigbird_pegasus", _HALVES, hard=True),
+    Family("bart", "captured", _HALVES, hard=True),
+    *_rows("captured", "t5 umt5", _T5, longest=None, scale=2.0),
+    Family("bigbird_pegasus", "eager", _HALVES, hard=True),
     Family("fsmt", "eager", {**_HALVES, "src_vocab_size": 400, "tgt_vocab_size": 400}),
     # decoders
     *_rows("captured", "gpt2 gpt_bigcode", _GPT2, hard=True, causal=True),
-    Family(
-        "opt",
-        "captured",
-        {**_SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32},
-        hard=True,
-        causal=True,
-    ),
-    Family("biogpt", "captured", _SMALL, hard=True, causal=True),
-    *_rows("captured", "gpt_neox phi persimmon", _SMALL, causal=True),
-    *_rows(
-        "captured",
-        "llama gemma olmo olmo2 smollm3 stablelm cohere phi3 nemotron granite ernie4_5",
-        _GROUPED,
-        causal=True,
-    ),
-    *_rows("captured", "seed_oss arcee apertus doge nanochat ministral3", _GROUPED, causal=True),
-    *_rows("captured", "qwen3 glm glm4", {**_GROUPED, "head_dim": 8}, causal=True),
-    *_rows("captured", "mistral starcoder2 gemma3_text cohere2 olmo3", _WINDOWED, causal=True),
+    *_rows("captured", "llama phi3 granite", _GROUPED, causal=True),
+    *_rows("captured", "mistral gemma3_text", _WINDOWED, causal=True),
     Family(
         "qwen2",
         "captured",
         {**_WINDOWED, "use_sliding_window": True, "max_window_layers": 1},
         causal=True,
     ),
-    Family("modernbert-decoder", "captured", {**_GROUPED, "local_attention": WINDOW}, causal=True),
     Family(
         "gemma2", "captured", {**_WINDOWED, "attn_logit_softcapping": 1.0}, causal=True, scale=16.0
     ),
-    *_rows(
-        "captured",
-        "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe flex_olmo llama4_text",
-        _EXPERTS,
-        causal=True,
-    ),
-    Family("jetmoe", "captured", {**_EXPERTS, "kv_channels": 8}, causal=True, scale=16.0),
-    *_rows(
-        "captured", "gpt_oss mimo_v2_flash", {**_EXPERTS, "sliding_window": WINDOW}, causal=True
-    ),
+    Family("mixtral", "captured", _EXPERTS, causal=True),
+    Family("gpt_oss", "captured", {**_EXPERTS, "sliding_window": WINDOW}, causal=True),
     # its maps leave out what goes to its sinks
     Family("granite_swa", "eager", _WINDOWED, causal=True),
     # with layers that have no attention, which are not counted
@@ -264,15 +210,8 @@ FAMILIES = [
         },
         causal=True,
     ),
-    Family(
-        "jamba",
-        "captured",
-        {**_EXPERTS, "attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
-        causal=True,
-    ),
     Family("deepseek_v3", "captured", _LATENT, causal=True),
-    Family("deepseek_v32", "eager", _LATENT, causal=True),
-    *_rows("eager", "gptj codegen", {**_GPT2, "rotary_dim": 4}, hard=True, causal=True),
+    Family("gptj", "eager", {**_GPT2, "rotary_dim": 4}, hard=True, causal=True),
     Family(
         "gpt_neo",
         "eager",
@@ -287,8 +226,6 @@ FAMILIES = [
         causal=True,
         scale=4.0,
     ),
-    Family("openai-gpt", "eager", _GPT2, hard=True, causal=True, scale=16.0),
-    Family("falcon", "eager", _SMALL, causal=True),
     Family(
         "bloom",
         "eager",
@@ -296,34 +233,9 @@ FAMILIES = [
         None,
         causal=True,
     ),
-    Family(
-        "mpt",
-        "eager",
-        {"vocab_size": 400, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": POSITIONS},
-        hard=True,
-        causal=True,
-    ),
-    Family("diffllama", "eager", _GROUPED, causal=True),
     # refused
-    *_rows("refused", "longformer", {**_SMALL, "attention_window": 4}, why="not between all pairs"),
-    *_rows("refused", "big_bird mra yoso fnet canine", _SMALL, why="not between all pairs"),
-    *_rows("refused", "led", _HALVES, why="not between all pairs"),
-    *_rows("refused", "longt5", _T5, why="not between all pairs"),
-    Family(
-        "funnel",
-        "refused",
-        {
-            "vocab_size": 400,
-            "d_model": 32,
-            "block_sizes": [1, 1],
-            "num_decoder_layers": 1,
-            "n_head": 4,
-            "d_head": 8,
-            "architectures": ["FunnelModel"],
-        },
-        why="not between all pairs",
-    ),
-    *_rows("refused", "convbert nystromformer", _SMALL, why="depends on the batch"),
+    Family("longformer", "refused", {**_SMALL, "attention_window": 4}, why="not between all pairs"),
+    Family("convbert", "refused", _SMALL, why="depends on the batch"),
     Family(
         "mamba",
         "refused",
@@ -331,9 +243,9 @@ FAMILIES = [
         why="not between all pairs",
     ),
     Family("bros", "refused", _SMALL, why="does not run on sub-tokens alone"),
-    Family("xmod", "refused", _SMALL, why="does not run on sub-tokens alone"),
     Family("clip", "refused", {}, why="does not run on sub-tokens alone"),
 ]
+"""One family of each kind: what is particular to others is their code in transformers, which no change of ours touches."""
 
 
 @pytest.fixture(scope="module")
@@ -422,28 +334,12 @@ def assert_ranked(
     assert (ranks < WORST_RANK).mean() > 0.9
 
 
-QUICK = {
-    *"bert roberta modernbert distilbert deberta-v2 mpnet xlnet bart t5 gpt2 llama".split(),
-    *"gemma2 qwen2 gpt_oss granite_swa lfm2 deepseek_v3 gpt_neo".split(),
-    *"longformer convbert mamba bros clip".split(),
-}
-"""One family of each kind: what is particular to the others is their code in transformers, which no change of ours touches."""
-
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        pytest.param(family, marks=[] if family.model in QUICK else pytest.mark.long)
-        for family in FAMILIES
-    ],
-    ids=lambda family: family.model,
-)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model)
 def test_family(family, tokenizer):
     model = build(family)
     if family.path == "refused":
-        with pytest.raises(ModelError, match=family.why) as refusal:
+        with pytest.raises(ModelError, match=family.why):
             self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
-        print(f"\n{family.model:22} refused   {refusal.value}", end="")
         return
     encoder = self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
@@ -461,26 +357,13 @@ def test_family(family, tokenizer):
         row = layer[0, :, len(functions[0].ids) - 1]
         assert row.max(dim=-1).values.mean() > 1.5 / len(functions[0].ids)
 
-    difference = 0.0
     if family.path == "captured":
-        positions = torch.tensor([[3, 1, 7], [0, 2, 2], [5, 4, 1]])
-        captured, chosen = [], []
-
-        def listener(rows):
-            captured.append(rows(slice(None), None))
-            chosen.append(rows(slice(1, 3), positions[1:3]))
-
-        with capture.listen(listener):
+        captured = []
+        with capture.listen(lambda rows: captured.append(rows(slice(None), None))):
             encoder.run(inputs, capture.ATTENTION_NAME)
         assert len(captured) == len(maps)
-        difference = max(
-            ((ours - theirs).abs()[text[:, None].expand(ours.shape[:3])]).max().item()
-            for ours, theirs in zip(captured, maps)
-        )
-        assert difference <= 1e-5
-        for ours, theirs in zip(chosen, maps):
-            expected = torch.stack([theirs[index][:, positions[index]] for index in (1, 2)])
-            assert (ours - expected).abs().max() <= 1e-5
+        for ours, theirs in zip(captured, maps):
+            assert (ours - theirs).abs()[text[:, None].expand(ours.shape[:3])].max() <= 1e-5
 
     assert_ranked(encoder, functions, maps)
     assert encoder.longest == (family.longest or 511)
@@ -491,16 +374,6 @@ def test_family(family, tokenizer):
             run(encoder, encoder.longest + 1)
     else:
         run(encoder, encoder.longest + 1)
-    print(f"\n{family.model:22} {encoder.path:9} {difference:.1e}   {encoder.why}", end="")
-
-
-def in_lanes(models, quick):
-    """The families of these models; those that are not `quick` in the lane of long tests."""
-    return [
-        pytest.param(family, marks=[] if family.model in quick else [pytest.mark.long])
-        for family in FAMILIES
-        if family.model in models
-    ]
 
 
 _LONG = 40 * WINDOW
@@ -510,21 +383,9 @@ _SCALED = {"rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddin
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        *((name, {}) for name in ("mistral", "gemma2", "gemma3_text", "gpt_oss")),
-        ("llama", {"rope_parameters": {"rope_type": "linear", **_SCALED}}),
+        *((name, {}) for name in ("mistral", "gemma2", "gpt_oss")),
         ("llama", {"rope_parameters": {"rope_type": "yarn", **_SCALED}}),
         ("llama", {"rope_parameters": {"rope_type": "dynamic", **_SCALED}}),
-        (
-            "llama",
-            {
-                "rope_parameters": {
-                    "rope_type": "llama3",
-                    "low_freq_factor": 1.0,
-                    "high_freq_factor": 4.0,
-                    **_SCALED,
-                }
-            },
-        ),
     ],
     ids=lambda value: (
         value
@@ -569,32 +430,6 @@ def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, toke
 
 def run(encoder: Encoder, length: int) -> None:
     encoder.run(encoder.inputs([np.full(length, 9, np.int32)]), "eager")
-
-
-_LOCAL = "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()
-
-
-@pytest.mark.parametrize(
-    "family",
-    in_lanes(_LOCAL, ("modernbert", "gemma2", "gpt_oss", "gpt_neo")),
-    ids=lambda family: family.model,
-)
-def test_sliding_window(family, tokenizer):
-    """In the local layers nothing outside the window is attended to, and in the rows that we capture neither."""
-    encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
-    inputs = encoder.inputs([next(encoder.encode(FUNCTIONS))[0]])
-    captured = []
-    if encoder.path == "captured":
-        with capture.listen(lambda rows: captured.append(rows(slice(None), None)[0])):
-            encoder.run(inputs, capture.ATTENTION_NAME)
-    else:
-        captured = [
-            layer[0] for layer in encoder.run(inputs, "eager", output_attentions=True).attentions
-        ]
-    length = captured[0].shape[-1]
-    distance = (torch.arange(length)[:, None] - torch.arange(length)).abs()
-    assert any(rows[:, distance > WINDOW].max() == 0 for rows in captured)
-    assert all(rows[:, distance == 1].max() > 0 for rows in captured)
 
 
 _ORIGINAL = {"original_max_position_embeddings": 100}

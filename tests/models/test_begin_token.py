@@ -15,6 +15,7 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 from probing import load, probe
 from probing.evidence.verify import verify
 from probing.models import subtokens
+from probing.models.load import load as load_encoder
 from probing.report.findings import read_findings
 
 LONGEST = 400
@@ -63,31 +64,24 @@ def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
 
 
 @pytest.mark.slow
-def test_without_a_beginning_of_text_the_end_of_text_stands_in_front(decoder, fewer_functions):
-    result = probe((decoder, reading("", bos_token=None)), fewer_functions, max_length=LONGEST)
-    assert result.settings.begin == 1
+@pytest.mark.parametrize(
+    ("names", "begin"),
+    [
+        ({"bos_token": None}, 1),  # the end of text, where there is no beginning
+        ({"bos_token": None, "eos_token": None}, None),
+        ({"bos_token": "<new>"}, None),  # which has no embedding
+    ],
+)
+def test_what_stands_in_front(names, begin, decoder):
+    tokenizer = reading("", **names)
+    tokenizer.add_tokens([name for name in names.values() if name])
+    assert load_encoder((decoder, tokenizer)).begin == begin
 
 
 @pytest.mark.slow
-def test_without_either_nothing_stands_in_front(decoder, fewer_functions):
-    tokenizer = reading("", bos_token=None, eos_token=None)
-    result = probe((decoder, tokenizer), fewer_functions, max_length=LONGEST)
-    assert result.settings.begin is None
-
-
-@pytest.mark.slow
-def test_a_token_without_an_embedding_does_not_stand_in_front(decoder, fewer_functions):
-    tokenizer = reading("")
-    tokenizer.add_special_tokens({"bos_token": "<new>"})
-    assert tokenizer.bos_token_id == decoder.config.vocab_size
-    assert probe((decoder, tokenizer), fewer_functions, max_length=LONGEST).settings.begin is None
-
-
-@pytest.mark.slow
-def test_an_encoder_reads_what_its_tokenizer_gives(fewer_functions):
+def test_nothing_stands_in_front_of_an_encoder():
     config = BertConfig(vocab_size=len(byte_tokenizer()), max_position_embeddings=LONGEST, **SIZES)
-    result = probe((BertModel(config), reading("")), fewer_functions, max_length=LONGEST)
-    assert result.settings.begin is None and "begin" not in result.signature
+    assert load_encoder((BertModel(config), reading(""))).begin is None
 
 
 @pytest.mark.slow

@@ -46,12 +46,13 @@ def java(vocabulary) -> CubertTokenizer:
     return CubertTokenizer(vocabulary, "java")
 
 
-def stands_for(tokenizer: CubertTokenizer, code: str) -> list[tuple[str, str]]:
-    """Every sub-token, and the characters that it stands for."""
-    return [
-        (tokenizer.convert_ids_to_tokens(number), code[a:b])
-        for number, a, b in tokenizer.subtokens(code)
-    ]
+def stands_for(tokenizer: CubertTokenizer, code: str) -> str:
+    """Every sub-token, and the characters that it stands for; line breaks and tabs are shown as signs."""
+    found = "·".join(
+        f"{tokenizer.convert_ids_to_tokens(number)}={code[start:end]}"
+        for number, start, end in tokenizer.subtokens(code)
+    )
+    return found.replace("\n", "⏎").replace("\t", "⇥")
 
 
 @pytest.mark.parametrize(
@@ -135,71 +136,23 @@ def test_named_characters(java):
 
 def test_python_by_hand(python):
     """Of a function with an indentation, a blank line and a comment; the last line break is that of the last line."""
-    newline, nl = r"\u\u\uNEWLINE\u\u\u_", r"\u\u\uNL\u\u\u_"
-    assert stands_for(python, "def f(aB):\n\n    # no\n    return a_\n") == [
-        *[
-            ("def_", "def"),
-            ("f", "f"),
-            ("_", "f"),
-            ("(", "("),
-            ("_", "("),
-            ("a", "a"),
-            ("^_", "a"),
-            ("B", "B"),
-            ("_", "B"),
-        ],
-        *[(")", ")"), ("_", ")"), (":", ":"), ("_", ":"), (newline, "\n"), (nl, "\n")],
-        *[
-            ("#", "#"),
-            ("^_", "#"),
-            (" ", " "),
-            ("^_", " "),
-            ("n", "n"),
-            ("o", "o"),
-            ("_", "o"),
-            (nl, "\n"),
-        ],
-        *[(r"\u\u\uINDENT\u\u\u ", "    "), ("   _", ""), ("return_", "return")],
-        *[("a", "a"), (r"\u", "_"), ("_", "_"), (r"\u\u\uDEDENT\u\u\u_", ""), (newline, "\n")],
-    ]
+    expected = (
+        r"def_=def·f=f·_=f·(=(·_=(·a=a·^_=a·B=B·_=B·)=)·_=)·:=:·_=:·\u\u\uNEWLINE\u\u\u_=⏎·"
+        r"\u\u\uNL\u\u\u_=⏎·#=#·^_=#· = ·^_= ·n=n·o=o·_=o·\u\u\uNL\u\u\u_=⏎·"
+        r"\u\u\uINDENT\u\u\u =    ·   _=·return_=return·a=a·\u=_·_=_·\u\u\uDEDENT\u\u\u_=·"
+        r"\u\u\uNEWLINE\u\u\u_=⏎"
+    )
+    assert stands_for(python, "def f(aB):\n\n    # no\n    return a_\n") == expected
 
 
 def test_java_by_hand(java):
     """A comment has its line break, blanks before one are dropped, a tab is a space, and escapes are decoded."""
-    newline = r"\u\u\uNEWLINE\u\u\u_"
-    assert stands_for(java, 'int a; // b\n\n\tx="\\u0041"; \n') == [
-        *[
-            ("int_", "int"),
-            (" ", " "),
-            ("_", " "),
-            ("a", "a"),
-            ("_", "a"),
-            (";", ";"),
-            ("_", ";"),
-            (" ", " "),
-            ("_", " "),
-        ],
-        *[("/", "/"), ("/", "/"), ("^_", "/"), (" ", " "), ("^_", " "), ("b", "b"), ("^_", "b")],
-        *[
-            (r"\u\u\uNLCHAR\u\u\u_", "\n"),
-            (newline, "\n"),
-            (" ", "\t"),
-            ("_", "\t"),
-            ("x", "x"),
-            ("_", "x"),
-        ],
-        *[
-            ("=", "="),
-            ("_", "="),
-            ('"', '"'),
-            ("^_", '"'),
-            ("A", r"\u0041"),
-            ("^_", r"\u0041"),
-            ('"', '"'),
-            ("_", '"'),
-        ],
-        *[(";", ";"), ("_", ";"), (newline, "\n")],
-    ]
+    expected = (
+        r"int_=int· = ·_= ·a=a·_=a·;=;·_=;· = ·_= ·/=/·/=/·^_=/· = ·^_= ·b=b·^_=b·"
+        r'\u\u\uNLCHAR\u\u\u_=⏎·\u\u\uNEWLINE\u\u\u_=⏎· =⇥·_=⇥·x=x·_=x·===·_==·"="·^_="·A=\u0041·'
+        r'^_=\u0041·"="·_="·;=;·_=;·\u\u\uNEWLINE\u\u\u_=⏎'
+    )
+    assert stands_for(java, 'int a; // b\n\n\tx="\\u0041"; \n') == expected
 
 
 def test_settings_are_kept(vocabulary, tmp_path):

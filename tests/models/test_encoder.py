@@ -85,8 +85,6 @@ def spoil(folder: Path, how: str) -> None:
         )
     elif how == "other shape":
         change_config(folder, vocab_size=1000)
-    elif how == "no config":
-        (folder / "config.json").unlink()
     elif how == "broken config":
         (folder / "config.json").write_text("{")
     elif how == "unknown family":
@@ -120,7 +118,6 @@ def spoil(folder: Path, how: str) -> None:
         ("pickle", "safetensors.*SFconvertbot.*save_pretrained"),
         ("weights missing", r"its weights lack encoder\.layer\.1\.attention.* and others"),
         ("other shape", r"word_embeddings.weight have the shape \(\d+, 48\).*\(1000, 48\)"),
-        ("no config", "config.json"),
         ("broken config", "not a valid JSON"),
         ("unknown family", "nobody-knows"),
         ("remote code", "code from its repository, which is never run"),
@@ -134,21 +131,6 @@ def test_unusable_folder(folder, how, said):
     with pytest.raises(ModelError, match=said) as error:
         load(str(folder))
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["no/such", "./no/such/folder", "what is this?"])
-def test_no_such_model(name):
-    with pytest.raises(
-        ModelError,
-        match="not in the cache|no such folder",
-    ) as error:
-        load(name)
-    assert "\n" not in str(error.value)
-
-
-def test_revision_of_a_folder(folder):
-    with pytest.raises(ModelError, match="has no revision 'v1'"):
-        load(str(folder), revision="v1")
 
 
 def test_a_pooler_may_be_missing(folder):
@@ -185,21 +167,6 @@ def test_longest(tiny_model, model, tokenizer):
         assert load_tokenizer(str(tiny_model), max_length=max_length)[1] == min(max_length, 512)
     ids = load_tokenizer(str(tiny_model))[0](TEXTS[0])["input_ids"]
     assert ids == next(load(str(tiny_model)).encode(TEXTS))[0].tolist()
-
-
-@pytest.mark.slow
-def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
-    """What a model is called in signatures: its files, or its weights, configuration and tokenizer."""
-    assert load(str(tiny_model)).revision == load(str(folder)).revision
-    change_config(folder, layer_norm_eps=1e-6)
-    assert load(str(tiny_model)).revision != load(str(folder)).revision
-    first = load((model, tokenizer)).revision
-    # which tokenizers remember
-    tokenizer(list(TEXTS), padding=True, truncation=True, max_length=20)
-    assert load((model, tokenizer)).revision == first
-    with torch.no_grad():
-        model.embeddings.LayerNorm.bias[0] += 1
-    assert load((model, tokenizer)).revision != first
 
 
 def state(model) -> dict:
@@ -306,12 +273,9 @@ def test_padding_token_without_embedding(tokenizer):
     assert load((decoder, tokenizer)).causal
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("tpu:0", "device"), ("cuda:99", "device"), ("nothing", "device")]
-)
-def test_unusable_device(tiny_model, name, said):
-    with pytest.raises(ModelError, match=said):
-        load(str(tiny_model), device=name)
+def test_unusable_device(tiny_model):
+    with pytest.raises(ModelError, match="device 'cuda:99' cannot be used here"):
+        load(str(tiny_model), device="cuda:99")
 
 
 def test_unknown_precision(tiny_model):
@@ -560,7 +524,7 @@ def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
 
 
 @pytest.mark.slow
-def test_doctor(tiny_model, folder, tokenizer, model):
+def test_doctor(tiny_model, model):
     diagnosis = doctor(tiny_model)
     assert diagnosis.path == "captured" and len(diagnosis.checks) == 12
     assert (
@@ -578,10 +542,3 @@ def test_doctor(tiny_model, folder, tokenizer, model):
         diagnosis.path == "refused"
         and "FAILED characters belong to one sub-token" in diagnosis.text()
     )
-
-    spoil(folder, "no tokenizer")
-    printed = run("doctor", folder, status=1)
-    assert "tokenizer" in printed.output
-
-    printed = run("doctor no/such", status=1)
-    assert printed.stdout == "" and "Error: cannot load the model 'no/such'" in printed.stderr

@@ -1,6 +1,7 @@
-"""Write a TensorFlow checkpoint of the format V2, as `Saver` does: an index in LevelDB's table format, and data files.
+"""Write a TensorFlow checkpoint of the format V2, as `Saver` does: an index in LevelDB's table format, and a data file.
 
-Independent of our reader: another CRC-32C, and its own protocol buffers. What real TensorFlow 2.21 wrote was read equally.
+Independent of our reader, with its own protocol buffers. Checksums,
+which are not read, are 0.
 """
 
 from __future__ import annotations
@@ -15,32 +16,22 @@ _TYPES = {"float32": 1, "float64": 2, "int64": 9}
 
 
 def write_bundle(
-    prefix: Path,
-    variables: Mapping[str, np.ndarray],
-    shards: int = 1,
-    block_size: int = 1 << 10,
-    sliced: str = "",
+    prefix: Path, variables: Mapping[str, np.ndarray], block_size: int = 1 << 10, sliced: str = ""
 ) -> Path:
-    """The prefix, with the variables beside it, dealt out to some data files; `sliced` is marked as stored in slices."""
+    """The prefix, with the variables beside it; `sliced` is marked as stored in slices."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    data = [bytearray() for _ in range(shards)]
-    entries = [(b"", _field(1, shards) + _field(3, _field(1, 1)))]
-    for number, name in enumerate(sorted(variables, key=str.encode)):
+    data = bytearray()
+    entries = [(b"", _field(1, 1) + _field(3, _field(1, 1)))]
+    for name in sorted(variables, key=str.encode):
         values = variables[name]
-        raw, shard = values.tobytes(), number % shards
+        raw = values.tobytes()
         shape = b"".join(_field(2, _field(1, size)) for size in values.shape)
-        message = _field(1, _TYPES[values.dtype.name]) + _field(2, shape) + _field(3, shard)
-        message += (
-            _field(4, len(data[shard]))
-            + _field(5, len(raw))
-            + b"\x35"
-            + struct.pack("<I", masked(raw))
-        )
+        message = _field(1, _TYPES[values.dtype.name]) + _field(2, shape)
+        message += _field(4, len(data)) + _field(5, len(raw)) + b"\x35" + bytes(4)
         message += _field(7, b"") if name == sliced else b""
         entries.append((name.encode(), message))
-        data[shard] += raw
-    for shard, content in enumerate(data):
-        prefix.with_name(f"{prefix.name}.data-{shard:05}-of-{shards:05}").write_bytes(content)
+        data += raw
+    prefix.with_name(f"{prefix.name}.data-00000-of-00001").write_bytes(data)
     prefix.with_name(f"{prefix.name}.index").write_bytes(table(entries, block_size))
     return prefix
 
@@ -52,7 +43,7 @@ def table(entries: list[tuple[bytes, bytes]], block_size: int = 1 << 10, times: 
     def add(content: list[tuple[bytes, bytes]]) -> bytes:
         raw = _block(content)
         handle = _varint(len(out)) + _varint(len(raw))
-        out.extend(raw + b"\0" + struct.pack("<I", masked(raw + b"\0")))
+        out.extend(raw + bytes(5))  # its compression, which is none, and checksum
         return handle
 
     for key, value in entries:
@@ -100,24 +91,3 @@ def _varint(number: int) -> bytes:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes([*out, number])
-
-
-def _crc_table() -> list[int]:
-    values = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ 0x82F63B78 * (byte & 1)
-        values.append(byte)
-    return values
-
-
-_CRC = _crc_table()
-
-
-def masked(data: bytes) -> int:
-    """The CRC-32C (Castagnoli) of some bytes, as LevelDB stores it."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
