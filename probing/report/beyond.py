@@ -13,7 +13,7 @@ from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE
 from probing.report import specs
 from probing.report.document import Section, Table
-from probing.report.findings import Findings, Subject
+from probing.report.findings import Findings
 from probing.report.scored import HARD, ScoredRow, tests_in_words
 from probing.report.words import method
 
@@ -25,18 +25,6 @@ def section(all_findings: Sequence[Findings]) -> Section:
     if rows:
         shown = specs.table("beyond", rows, tests=tests_in_words(all_findings))
     return Section("beyond", "Beyond offsets", [*method("beyond"), shown])
-
-
-def relations(findings: Findings, model: Subject) -> list[Table]:
-    """Scores of a model on the hard edges of each relation; none if there are too few."""
-    rows: list[ScoredRow] = []
-    for avoided, k in product(_avoided(findings), TABLE_KS):
-        mean = _hard(findings, model.name, avoided)._replace(k=k)
-        names = findings.relations(model.name, mean.protocol)
-        of_relations = [mean._replace(group=name) for name in names]
-        rows += sorted(of_relations, key=lambda row: -(row.score.value if row.score else 0))
-    key = findings.file("beyond", model)
-    return [specs.table("beyond-by-relation", rows, key, model=model.name)] if rows else []
 
 
 def _avoided(findings: Findings) -> list[int]:

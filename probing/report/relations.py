@@ -4,12 +4,10 @@ their errors."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import (
@@ -23,7 +21,6 @@ from probing.report import specs
 from probing.report.document import Table
 from probing.report.findings import Findings, Subject
 from probing.report.scored import ScoredRow
-from probing.report.words import RULE
 
 
 def table(findings: Findings, model: Subject) -> Table:
@@ -63,7 +60,6 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 # --------------------------------------------------------------------------------------------------------------- errors
 
 _MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
-_ABOUT_PLACES = "Head: layer-head at k = 1, counted from 0. Place: relative to the edge."
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
@@ -71,13 +67,13 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     of each class."""
     of_relations = analysis.rules[rule]
     title = specs.text("errors-title", settings=analysis.settings, rule=rule)
-    shares = _error_shares(analysis, [rule], "errors", title, _ABOUT_PLACES)
+    shares = _error_shares(analysis, rule, title)
     counts, places = analysis.classes(rule), Counter[str]()
     for relation in of_relations:
         places.update(analysis.places(rule, relation))
     errors = sum(counts.values())
     total = ["all relations", sum(entry.edges for entry in of_relations.values()), errors, ""]
-    total += [_percent(counts[name], errors) for name in _occurring(analysis, [rule])]
+    total += [_percent(counts[name], errors) for name in _occurring(analysis, rule)]
     total += [_percent(places[name], errors) for name in PLACES]
     shares.totals = [total]
     most = sorted(_examples(analysis, rule), key=lambda row: (-row["errors"], row["relation"]))
@@ -92,63 +88,26 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     return parts
 
 
-def error_tables(findings: Findings, model: Subject) -> list[str | Table]:
-    """The same in a report, by all rules."""
-    if model.errors is None:
-        return [specs.text("not-analysed", model=model)]
-    return [
-        _error_shares(
-            model.errors,
-            RULES,
-            findings.file("errors", model),
-            f"What the best heads of {model.name} find where they are wrong, in percent of the relation's errors",
-            specs.text("errors-notes", model=model, units=findings.language.units),
-        ),
-        specs.table(
-            "error-examples",
-            _examples(model.errors, RULE),
-            findings.file("error-examples", model),
-            title=f"An example of each class of errors, {model.name}, first token",
-            filters=1,
-        ),
-    ]
-
-
 def _most_errors_first(analysis: ErrorAnalysis, rule: str) -> list[tuple[str, RelationErrors]]:
     return sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
 
 
-def _occurring(analysis: ErrorAnalysis, rules: Sequence[str]) -> list[str]:
-    return [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in rules)]
+def _occurring(analysis: ErrorAnalysis, rule: str) -> list[str]:
+    return [name for name, errors in analysis.classes(rule).items() if errors]
 
 
-def _error_shares(
-    analysis: ErrorAnalysis, rules: Sequence[str], name: str, title: str, notes: str
-) -> Table:
+def _error_shares(analysis: ErrorAnalysis, rule: str, title: str) -> Table:
     """The share of each class and place among the errors of each relation."""
-    occurring, several = _occurring(analysis, rules), len(rules) > 1
+    occurring = _occurring(analysis, rule)
     rows: list[list[Any]] = []
-    for rule in rules:
-        for relation, entry in _most_errors_first(analysis, rule):
-            head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
-            row: list[Any] = [rule] if several else []
-            row += [relation, entry.edges, entry.errors, head]
-            for kind in occurring:
-                row.append(entry.classes[kind].share if kind in entry.classes else None)
-            for count in analysis.places(rule, relation).values():
-                row.append(_percent(count, entry.errors))
-            rows.append(row)
-    return specs.table(
-        "errors",
-        rows,
-        name,
-        title=title,
-        notes=notes,
-        several=several,
-        filters=int(several),
-        classes=occurring,
-        places=PLACES,
-    )
+    for relation, entry in _most_errors_first(analysis, rule):
+        head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
+        row: list[Any] = [relation, entry.edges, entry.errors, head]
+        row += [entry.classes[kind].share if kind in entry.classes else None for kind in occurring]
+        places = analysis.places(rule, relation).values()
+        row += [_percent(count, entry.errors) for count in places]
+        rows.append(row)
+    return specs.table("errors", rows, title=title, classes=occurring, places=PLACES)
 
 
 def _percent(count: int, total: int) -> float | None:

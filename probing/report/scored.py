@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
-from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.scores import CHANCE, MEAN, beyond_protocol
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
@@ -90,13 +89,6 @@ class ScoredRow(NamedTuple):
     def marked(self) -> list[str]:
         """The cell of the relation."""
         return with_marks(self.group, self.score is not None and self.score.few_functions)
-
-    @property
-    def marked_hard(self) -> list[str]:
-        """The same in tables of hard edges."""
-        few = self.score is not None and self.score.items < LEAST_HARD_EDGES
-        name, marks = with_marks(self.group)
-        return [name, marks or "few edges" * few]
 
     @property
     def settings(self) -> Settings:

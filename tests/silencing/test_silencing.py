@@ -53,7 +53,6 @@ from probing.report.silencing import (
     MOST,
     NOTHING,
     SilencedModel,
-    read_silenced,
     verdict,
     verdicts,
 )
@@ -507,10 +506,11 @@ def test_the_command_and_the_report(model, few, whole, tmp_path):
     for source in (file, whole):
         run("report", source, "--output", tmp_path / "report")
         page = (tmp_path / "report/report.md").read_text()
-        assert "## Heads that look and heads that serve" in page and "| relation |" in page
-    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == [
-        *("heads-python-tiny.csv", "heads-verdicts.csv")
-    ]
+        assert "| relation |" in page
+    tables = tmp_path / "report/tables"
+    assert (
+        len([*tables.glob("*-silencing.csv")]) == len([*tables.glob("*-heads-verdicts.csv")]) == 1
+    )
 
 
 @pytest.mark.slow
@@ -528,10 +528,6 @@ def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
     probed = probe(TINY, few, split="validation", weights="norm")
     (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
     assert RankLedger.load(file).same_ranks(probed.ledger)
-    names = ["heads-python-tiny-code-mlm", "heads-python-tiny-code-mlm-norm"]
-    assert (
-        sorted(one.name for one in read_silenced([*tmp_path.glob("*.silencing.*.json")])) == names
-    )
     (file,) = tmp_path.glob("*.silencing.norm.*.json")
     assert verify(file, functions=2).accepted
     forged = SilencingLedger.load(ledger_path(file))
