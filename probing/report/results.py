@@ -144,15 +144,12 @@ def compared(result: ModelsCompared) -> list[str | Table]:
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:
-    """The relations at k = 1 and the means, by both protocols."""
-    return [_baseline_relations(result), _baseline_means(result)]
-
-
-def _baseline_relations(result: BaselineResult) -> Table:
+    """The relations at k = 1 by both protocols, best first, and the mean."""
     settings, picks = result.settings, result.picks[PUBLISHED]
     kinds = kinds_of(settings.config)
+    published = result.summaries[PUBLISHED][BEST_BASELINE].relations
     rows = []
-    for name, entry in result.summaries[PUBLISHED][BEST_BASELINE].relations.items():
+    for name, entry in published.items():
         picked = [*picks.names("offset", RULE, name)[:1], *picks.names("keyword", RULE, name)[:1]]
         row: dict[str, Any] = {"edges": entry.edges, "picked": " ".join(map(str, picked))}
         row["relation"] = starred(name, entry.in_mean) + (" !" if entry.few_functions else "")
@@ -162,21 +159,17 @@ def _baseline_relations(result: BaselineResult) -> Table:
                 kind: scores[RULE][K].score[0] for kind, scores in relations.items() if scores
             }
         rows.append((-entry[RULE][K].score[0], name, row))
-    return specs.table(
+    total: dict[str, Any] = {"edges": "", "picked": ""}
+    total["relation"] = f"mean of {sum(entry.in_mean for entry in published.values())} relations"
+    for protocol, summaries in result.summaries.items():
+        means = {kind: summaries[kind].scores[RULE][K] for kind in kinds}
+        total[protocol] = {kind: mean[0] for kind, mean in means.items() if mean}
+    table = specs.table(
         "baselines",
         [row for *_, row in sorted(rows, key=lambda ranked: ranked[:2])],
+        totals=[total],
         settings=settings,
         units=language_of(settings.config).units,
         kinds=kinds,
     )
-
-
-def _baseline_means(result: BaselineResult) -> Table:
-    rows = []
-    for protocol, summaries in result.summaries.items():
-        relations = summaries[BEST_BASELINE].relations.values()
-        number = sum(entry.in_mean for entry in relations)
-        for kind in kinds_of(result.settings.config):
-            about = {"baseline": f"{kind}, {protocol}", "relations": number}
-            rows.append({**about, **summaries[kind].scores[RULE]})
-    return specs.table("baseline-means", rows)
+    return [table]

@@ -25,14 +25,14 @@ from rows import Row
 import codesyntax_dataset
 
 _PROGRAM = """
-import json, os, sys
+import glob, json, os, sys
 given = json.load(sys.stdin)
 os.umask(given["umask"])
 from probing.cli import main
 from probing.instruments.silencing import choose
 choose.beats_guess = lambda ledger, *_: {*ledger.relations}  # of heads so few and small a split, none would be silenced
 for arguments in given["commands"]:
-    main(arguments, standalone_mode=False)
+    main([path for word in arguments for path in sorted(glob.glob(word)) or [word]], standalone_mode=False)
 """
 
 _READS = "tiny-code-mlm --data {}data --config python --quiet"
@@ -41,7 +41,7 @@ COMMANDS = (
     f"probe {_READS} --split test --split validation --output {{}}results",
     f"mask {_READS} --draws 1 --node-types parameters,if_statement --output {{}}masked",
     f"ablate {_READS} --limit 2 --draws 1 --output {{}}silenced",
-    "errors {}results",
+    "errors {}results/*.test.????????.json",
     "report {}results {}masked --output {}report",
     "report {}silenced --output {}report-silenced",
     "export {}results --format entry --output {}entries",
