@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import probing
-from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
 from codesyntax_dataset.safe_files import printable
@@ -32,7 +28,7 @@ from probing.cli.group import (
 )
 
 if TYPE_CHECKING:
-    from probing.instruments.attention.probe import Done
+    pass
 
 
 @main.command()
@@ -106,7 +102,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     from probing.report.headline import answer
     from probing.report.results import mean_row, summary
 
-    everything, means, single, failure = [], [], [], None
+    failed, means, single, failure = [], [], [], None
     held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
     with tempfile.TemporaryDirectory() as scratch:
         folder, files = arguments["output"] or Path(scratch), []
@@ -114,8 +110,8 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
             if done.error is not None and len(named) == 1:
                 failure = done.error
                 break
-            # of fifty models they would fill the memory
-            everything.append(done._replace(result=None))
+            if done.error is not None:
+                failed.append(f"{done.model}: {one_line(done.error)}")
             if done.result is None:
                 continue
             if held_out:
@@ -138,39 +134,16 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     if failure is not None:
         raise failure
     note_shard(arguments["shard"], arguments["output"])
-    if len(named) > 1:
-        print_done(everything)
-        sys.exit(1 if any(done.error for done in everything) else 0)
+    if failed:
+        from probing.runs.session import processes_of_run
 
-
-def print_done(everything: Sequence[Done]) -> None:
-    """Print, in the main process, what became of each of several models."""
-    from probing.runs.session import processes_of_run
-
-    if not processes_of_run().main:
-        return
-    kinds: Counter[str] = Counter()
-    for model, runs in groupby(everything, lambda done: done.model):
-        of_model = list(runs)
-        reasons = dict.fromkeys(one_line(done.error) for done in of_model if done.error)
-        kind = (
-            "failed" if reasons else "done" if any(done.ran for done in of_model) else "done before"
-        )
-        kinds[kind] += 1
-        for line in [f"{model}: {reason}" for reason in reasons] or [model]:
-            click.echo(printable(f"{kind:11}  {line}", most=10_000))
-    click.echo(", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
+        for text in dict.fromkeys(failed) if processes_of_run().main else ():
+            click.echo(f"Error: {printable(text, most=10_000)}", err=True)
+        sys.exit(1)
 
 
 @main.command()
-@click.argument(
-    "ledgers",
-    metavar="LEDGER...",
-    nargs=-1,
-    required=True,
-    type=options.ANY_PATH,
-    callback=options.ledgers,
-)
+@options.results("LEDGER...")
 @click.option(
     "--csv",
     type=options.FILE_PATH,
@@ -182,7 +155,7 @@ def print_done(everything: Sequence[Done]) -> None:
 )
 @options.shared("cluster wide as_json")
 def score(
-    ledgers: tuple[Path, ...],
+    results: tuple[Path, ...],
     csv: Path | None,
     data: str | None,
     cluster: str,
@@ -202,6 +175,7 @@ def score(
     from probing.runs.repositories import clustered_by
     from probing.runs.saved import result_path
 
+    ledgers = options.ledgers(results)
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
     with clustered_by(cluster, data):
@@ -215,8 +189,8 @@ def score(
 
 
 @main.command()
-@options.results("RESULT...")
-@options.where("results")
+@click.argument("result", type=options.FILE_PATH)
+@options.where("result")
 @options.device
 @click.option(
     "--rule",
@@ -225,35 +199,19 @@ def score(
     help="The token of the dependent that counts, in the table.",
 )
 @options.shared("wide as_json")
-def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where: Any) -> None:
+def errors(result: Path, rule: str, wide: bool, as_json: bool, **where: Any) -> None:
     """Classify the wrong predictions of the best heads.
 
-    RESULT is a file or folder that `probe --output` wrote. The model runs again. A result that
-    fails does not stop the others; the exit status is then 1.
+    RESULT is a file that `probe --output` wrote. The model runs again.
     """
     quiet_libraries()
-    from probing.evidence.gather import files_of
     from probing.instruments.attention import errors
     from probing.report.relations import error_parts
 
-    files = files_of(results)
-    if as_json and len(files) > 1:
-        raise click.UsageError("--json prints one analysis: give one result")
-    failed = False
-    for file in files:
-        try:
-            analysis = errors.analyse(file, **where)
-        except CodeSyntaxError as error:
-            if len(files) == 1:
-                raise
-            click.echo(f"Error: {printable(str(file))}: {one_line(error)}", err=True)
-            failed = True
-            continue
-        path = errors.save(analysis, file)
-        print_made(analysis, partial(error_parts, rule=rule), wide, as_json)
-        note(f"wrote {path}")
-    if failed:
-        sys.exit(1)
+    analysis = errors.analyse(result, **where)
+    path = errors.save(analysis, result)
+    print_made(analysis, partial(error_parts, rule=rule), wide, as_json)
+    note(f"wrote {path}")
 
 
 @main.command()

@@ -11,7 +11,7 @@ import click
 import probing
 from codesyntax_dataset.protocol import CONTROLS, RANDOM_WEIGHTS
 from probing.cli import options
-from probing.cli.group import main, note, note_shard, print_saved, quiet_libraries
+from probing.cli.group import main, note_shard, print_saved, quiet_libraries
 
 _node_types = click.option(
     "--node-types",
@@ -201,7 +201,8 @@ def _run_instrument(
         [model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate")
     )
     if "node_types" in arguments:
-        arguments["node_types"] = _node_type_names(arguments["node_types"], configs)
+        asked = " ".join(arguments["node_types"])
+        arguments["node_types"] = asked.replace(",", " ").split() or None
     quiet_libraries()
     if arguments["shard"] is None:
         options.sample_if_none(arguments["data"], configs, [model])
@@ -218,19 +219,3 @@ def _run_instrument(
             getattr(probing, name)(session, **on, **arguments), arguments["output"], wide, as_json
         )
     note_shard(arguments["shard"], arguments["output"])
-
-
-def _node_type_names(node_types: Sequence[str], configs: Sequence[str]) -> list[str] | None:
-    """The node types that are asked for, which may be several in one text; None for the default.
-    Notes those that are a keyword alone, such as `if` where `if_statement` may be meant."""
-    from codesyntax_dataset.languages import grammar, language_of
-
-    names = [name for text in node_types for name in text.replace(",", " ").split()]
-    for language in dict.fromkeys(language_of(config).name for config in configs):
-        known = grammar.node_types(language)
-        for name in names:
-            longer = (f"{name}_statement", f"{name}_definition", f"{name}_expression")
-            meant = [other for other in known if other in longer]
-            if name in known and meant:
-                note(f"{name} is the keyword alone: did you mean {meant[0]}?")
-    return names if node_types else None

@@ -255,24 +255,18 @@ def results(metavar: str) -> Callable[..., Callable]:
     def chosen(
         _context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
     ) -> tuple[Path, ...]:
-        return _of_results(paths)
+        return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
 
     return click.argument(
         "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen
     )
 
 
-def _of_results(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
-
-
-def ledgers(
-    _context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
-) -> tuple[Path, ...]:
+def ledgers(paths: Sequence[Path]) -> list[Path]:
     """The ledgers in folders, and those given, or beside results that are given instead, each
     once."""
     ledgers_of_paths: list[Path] = []
-    for path in _of_results(paths):
+    for path in paths:
         beside = path.with_suffix(".ledger.parquet")
         of_path = beside if path.suffix == ".json" and beside.is_file() else path
         files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
@@ -281,7 +275,7 @@ def ledgers(
                 f"{path} has no ledgers: expected what `codesyntax probe --output` writes"
             )
         ledgers_of_paths += files
-    return tuple(dict.fromkeys(ledgers_of_paths))
+    return list(dict.fromkeys(ledgers_of_paths))
 
 
 def where(whose: str) -> Callable[..., Callable]:

@@ -11,7 +11,7 @@ import numpy as np
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PUBLISHED, TABLE_KS
 from probing.report import specs
 from probing.report.document import Section, Table
-from probing.report.findings import Findings, Subject
+from probing.report.findings import Findings
 from probing.report.scored import ScoredRow, tests_in_words
 from probing.report.words import method
 
@@ -23,18 +23,6 @@ def section(all_findings: Sequence[Findings]) -> Section:
     if rows:
         shown = specs.table("beyond", rows, tests=tests_in_words(all_findings))
     return Section("beyond", "Beyond offsets", [*method("beyond"), shown])
-
-
-def relations(findings: Findings, model: Subject) -> list[Table]:
-    """Scores of a model on the hard edges of each relation; none if there are too few."""
-    rows: list[ScoredRow] = []
-    hard = ScoredRow(findings, model.name, protocol=BEYOND_OFFSET)
-    for k in TABLE_KS:
-        names = findings.relations(model.name, BEYOND_OFFSET)
-        of_relations = [hard._replace(k=k, group=name) for name in names]
-        rows += sorted(of_relations, key=lambda row: -(row.score.value if row.score else 0))
-    key = findings.file("beyond", model)
-    return [specs.table("beyond-by-relation", rows, key, model=model.name)] if rows else []
 
 
 def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:

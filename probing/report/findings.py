@@ -28,7 +28,6 @@ from probing.evidence.protocols import (
     compare_means,
 )
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
-from probing.instruments.attention.errors import ErrorAnalysis, errors_path, load
 from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report.words import RULE, K, distinct, file_names
 from probing.runs.progress import progress
@@ -86,7 +85,6 @@ class Subject:
     chosen_on: Path
     result: CommonResult
     functions: int
-    errors: ErrorAnalysis | None
 
     @cached_property
     def settings(self) -> Settings:
@@ -327,11 +325,6 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
     """`whole`: the probes of all functions, of which `model` has those that all subjects could
     read."""
     file, test = model.probed.files["test"], model.probed.test
-    errors = load(errors_path(file)) if errors_path(file).exists() else None
-    if errors is not None and errors.signature != whole.test.signature:
-        raise LedgerError(
-            f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again"
-        )
     counts = test.functions, model.probed.validation.functions, len(test.ledger)
     return Subject(
         name=name,
@@ -347,7 +340,6 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
             test.run.layers_note,
         ),
         functions=whole.test.functions,
-        errors=errors,
     )
 
 

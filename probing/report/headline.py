@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from probing.report import figures, means, specs
 from probing.report.document import Figure, Section, Table, verdict
 from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, Score, Subject, read_findings
-from probing.report.information import same_run
 from probing.report.scored import ScoredRow
 from probing.report.words import DIRECTIONS, number_of
 from probing.stats.intervals import family
@@ -33,19 +31,17 @@ MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
 
 
-def section(
-    all_findings: Sequence[Findings], bits: Mapping[Any, Any] = MappingProxyType({})
-) -> Section:
-    """The answer. `bits`: as of `models`."""
+def section(all_findings: Sequence[Findings]) -> Section:
+    """The answer."""
     known = [findings for findings in all_findings if findings.models]
     parts: list[str | Table | Figure] = []
     if one_training(known):
         parts = [means.course_sentence(known)]
         for findings in known:
             parts += means.course(findings, 1, findings.trainings[0])
-        parts.append(models(known, bits))
+        parts.append(models(known))
     elif known:
-        parts = [sentence(known), models(known, bits), _table_figure(known)]
+        parts = [sentence(known), models(known), _table_figure(known)]
     elif all_findings:
         parts = ["The results contain controls only, and no model."]
     return Section("finding", HEADLINE_TITLE, parts)
@@ -84,23 +80,14 @@ def _best_in_words(findings: Findings) -> ScoredRow:
     return ScoredRow(findings, findings.best_model.name)
 
 
-def models(all_findings: Sequence[Findings], bits: Mapping[Any, Any]) -> Table:
-    """The models of each config, best first, on all edges and beyond offsets.
-
-    `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and
-    positions.
-    """
-    rows = []
-    for model in _models_shown(all_findings):
-        of_run = bits.get(same_run(model.settings))
-        rows.append({"model": model, "hard": model.get(BEYOND_OFFSET), "bits": of_run})
+def models(all_findings: Sequence[Findings]) -> Table:
+    """The models of each config, best first, on all edges and beyond offsets."""
+    rows = [{"model": row, "hard": row.get(BEYOND_OFFSET)} for row in _models_shown(all_findings)]
     several = len({findings.settings.direction for findings in all_findings}) > 1
     return specs.table(
         "models",
         rows,
         several=several,
-        bits=bits,
-        adds=" All heads add: bits beside words and positions." if bits else "",
         directions=DIRECTIONS * several,
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )

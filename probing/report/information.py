@@ -1,13 +1,11 @@
-"""What is measured in bits or by likelihood, as tables and as sections of a report: gains of
-attention over words and positions, the likelier texts of minimal pairs, and the surprisal of the
-tokens of nodes."""
+"""What is measured in bits or by likelihood, as tables: gains of attention over words and positions,
+the likelier texts of minimal pairs, and the surprisal of the tokens of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from probing.instruments.information.result import (
     BOTH,
     WORDS,
     InformationResult,
-    InformationSettings,
 )
 from probing.instruments.likelihood.hits import CONTROL, MODEL, NODE, of_pairs, of_surprisal
 from probing.instruments.likelihood.result import (
@@ -33,13 +30,10 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
 )
 from probing.report import specs
-from probing.report.document import Part, Section, Table
-from probing.report.words import file_names, method, skipped, starred
-from probing.runs.settings import Settings
+from probing.report.document import Table
+from probing.report.words import skipped, starred
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
-
-INFORMATION_TITLE = "What attention adds to words and positions"
 
 
 @dataclass(frozen=True)
@@ -72,73 +66,6 @@ class InformedModel:
     def finds(self, finder: str) -> Estimate:
         """The mean top-1 UAS of one of FINDERS."""
         return self.hits["uas"].mean(finder).at(0)
-
-
-def _read_results(kind: Any, files: Sequence[Path], headline: Callable[[Any], float]) -> list[Any]:
-    """The results in files, by config and headline number, highest first; of one run given twice,
-    one."""
-    results = {result.signature: result for result in map(kind.load, files)}
-
-    def order(result: Any) -> tuple[str, str, float]:
-        return result.settings.config, result.settings.data, -headline(result)
-
-    return sorted(results.values(), key=order)
-
-
-def read_informed(files: Sequence[Path]) -> list[InformedModel]:
-    """The information results in files, by config and what attention adds; of one run given twice,
-    one.
-
-    Raises LedgerError for files that are not such results, or do not follow from their ledgers.
-    """
-    results = _read_results(
-        InformationResult, files, lambda result: result.mean.adds if result.mean else 0
-    )
-    settings = [result.settings for result in results]
-    names = file_names([f"information-{run.config}-{run.model}" for run in settings])
-    return [InformedModel(name, result) for name, result in zip(names, results)]
-
-
-def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
-    """The settings that a probe and an information probe of one model on the same functions
-    share."""
-    of_model = settings.model, settings.revision, settings.begin, settings.pool
-    return *of_model, settings.data, settings.config, settings.split, str(settings.limit)
-
-
-def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], Estimate]:
-    """The run of each model, without controls -> what its attention adds."""
-    adds = {}
-    for model in informed:
-        settings = model.result.settings
-        if not (settings.control or model.result.mean is None):
-            adds[same_run(settings)] = model.adds_mean
-    return adds
-
-
-def sections(informed: Sequence[InformedModel]) -> list[Section]:
-    """One section, with the models and controls side by side, then each relation by relation; none
-    without models."""
-    if not informed:
-        return []
-    each = [Section(model.name, model.result.title, [table(model)]) for model in informed]
-    parts: list[Part] = [*method("information"), together(informed)]
-    return [Section("information", INFORMATION_TITLE, parts, each)]
-
-
-def together(informed: Sequence[InformedModel]) -> Table:
-    """The models and controls side by side."""
-    rows = [
-        {
-            "model": model.result.title,
-            "mean": model.result.mean,
-            "informed": model,
-            **model.found,
-        }
-        for model in informed
-        if model.result.mean is not None
-    ]
-    return specs.table("information-models", rows)
 
 
 def table(model: InformedModel) -> Table:
@@ -176,9 +103,12 @@ def table(model: InformedModel) -> Table:
 
 def parts_of(result: InformationResult) -> list[str | Table]:
     """The table, and what is said below it."""
+    model, parts = InformedModel("information", result), list[str | Table]()
+    if result.mean is not None:
+        row = {"model": result.title, "mean": result.mean, "informed": model, **model.found}
+        parts.append(specs.table("information-models", [row]))
     below = skipped(edges=result.left_out, functions=result.skips)
-    model = InformedModel("information", result)
-    return [table(model), result.signature, *result.run.layers_note, *below]
+    return [table(model), *parts, result.signature, *result.run.layers_note, *below]
 
 
 def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
@@ -201,65 +131,29 @@ def _means_by_key(
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
 
-PREFERENCE_TITLE = "Which text of a minimal pair a model finds likelier"
-
 _WAYS = MODEL, None, ("whole", "place")
 """Who is right about pairs, and the keys of its scores."""
 
 
-def read_preferred(files: Sequence[Path]) -> list[PreferenceResult]:
-    """The results on minimal pairs in files, by config and accuracy; of one run given twice, one.
-
-    Raises LedgerError for files that are not such results, or do not follow from their ledgers.
-    """
-    return _read_results(PreferenceResult, files, lambda result: result.accuracy.whole)
-
-
-def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
-    """One section, with the models and controls side by side, then each by phenomenon, distance and
-    depth; none without results."""
-    if not results:
-        return []
-    means, each = [], []
-    for result in results:
-        hits, name = of_pairs(result), result.settings.name
-        means += [{"result": result, **row} for row in _mean_of_pairs(result, hits)]
-        each.append(Section(name, result.title, _preference_tables(result, hits, name)))
-    parts: list[Part] = [*method("preference"), specs.table("preference-models", means)]
-    return [Section("preference", PREFERENCE_TITLE, parts, each)]
-
-
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
-    tables = _preference_tables(result, of_pairs(result), "preference")
-    return [*tables, result.signature, *skipped(pairs=result.skips)]
-
-
-def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[dict[str, Any]]:
-    """The row of the mean over phenomena, if there is one."""
-    if result.mean is None:
-        return []
-    rivals = {"brackets": result.mean.brackets, "surface": result.mean.surface}
-    return [
-        {
-            "name": f"mean of {result.mean.phenomena} phenomena",
+    hits, means = of_pairs(result), []
+    if mean := result.mean:
+        rivals = {"brackets": mean.brackets, "surface": mean.surface}
+        row = {
+            "name": f"mean of {mean.phenomena} phenomena",
             "accuracy": {"pairs": result.accuracy.pairs, **rivals},
-            **_means_by_key(hits["phenomena"], *_WAYS),
         }
-    ]
-
-
-def _preference_tables(
-    result: PreferenceResult, hits: Mapping[str, Hits], name: str
-) -> list[Table]:
+        means.append({**row, **_means_by_key(hits["phenomena"], *_WAYS)})
     phenomena = _accuracies(result.phenomena, hits["phenomena"], LEAST_PAIRS)
     bins = _accuracies(result.relations, hits["relations"])
     bins += _accuracies(result.distances, hits["distances"], by="distance ")
     bins += _accuracies(result.depths, hits["depths"], by="depth ")
-    mean = _mean_of_pairs(result, hits)
     return [
-        specs.table("preference", phenomena, name, totals=mean, result=result),
-        specs.table("preference-bins", bins, f"{name}-bins", result=result),
+        specs.table("preference", phenomena, totals=means, result=result),
+        specs.table("preference-bins", bins, result=result),
+        result.signature,
+        *skipped(pairs=result.skips),
     ]
 
 
@@ -289,7 +183,7 @@ _ROLE_TITLES = (
 def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     """The tables, each with what it shows in words, and what is said below them."""
     parts: list[str | Table] = []
-    name, measured = result.settings.name, of_surprisal(result)
+    measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})
         rows = _surprisals(hits, result.node_types[role], LEAST_NODES)
@@ -300,12 +194,12 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
             totals = [{"name": f"mean of {types} types", **_means_by_key(hits, *_GAINS)}]
         parts.append(
             specs.table(
-                "surprisal", rows, f"{name}-{role}", totals=totals, result=result, role=title
+                "surprisal", rows, f"surprisal-{role}", totals=totals, result=result, role=title
             )
         )
     bins = _surprisals(measured["distances"], result.distances[CLOSING], by="distance ")
     bins += _surprisals(measured["depths"], result.depths[CLOSING], by="depth ")
-    parts.append(specs.table("surprisal-bins", bins, f"{name}-bins", result=result))
+    parts.append(specs.table("surprisal-bins", bins, result=result))
     return [*parts, result.signature, *skipped(functions=result.skips)]
 
 

@@ -13,29 +13,24 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
 from probing.evidence.gather import by_instrument
-from probing.instruments.likelihood.result import PreferenceResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import (
     beyond,
     edited,
     headline,
-    information,
     means,
     relations,
-    silencing,
     specs,
     syntaxeval,
 )
 from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
-from probing.report.information import InformedModel, read_informed, read_preferred
 from probing.report.results import parts
-from probing.report.silencing import SilencedModel, read_silenced
 from probing.report.syntaxeval import MaskedModels, read_groups
-from probing.report.words import method
+from probing.report.words import file_names, method
 from probing.runs.clusters import FUNCTION, over_repositories
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
+from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.runs.repositories import clustered_by
 
 logger = logging.getLogger(__name__)
@@ -43,9 +38,6 @@ logger = logging.getLogger(__name__)
 COMMAND = "report"
 
 FORMATS = ("html", *FIGURE_FORMATS)
-
-_WITH_SECTIONS = {MASKING, SILENCING, INFORMATION, PREFERENCE}
-"""Of other instruments than attention, a section of a report has the tables that commands print."""
 
 REPORT_TITLE = "What language models know about the syntax of code"
 
@@ -88,13 +80,11 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     files = by_instrument(results)
     probed = files.pop(ATTENTION)
     tell("reading results, computing intervals and tests")
-    masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
-    informed, preferred = read_informed(files[INFORMATION]), read_preferred(files[PREFERENCE])
-    others = [
-        INSTRUMENTS[name].result.load(file)
-        for name in files.keys() - _WITH_SECTIONS
-        for file in files[name]
-    ]
+    masked = read_groups(files[MASKING])
+    others: dict[str, Any] = {}
+    for name in files.keys() - {MASKING}:
+        loaded = map(INSTRUMENTS[name].result.load, files[name])
+        others |= {result.signature: result for result in loaded}
     all_findings = []
     if probed or not any(files.values()):
         all_findings = read_findings(probed, data)
@@ -102,7 +92,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         command=COMMAND,
         source="ledgers",
         title=REPORT_TITLE + OVER_REPOSITORIES * over_repositories(),
-        sections=sections(all_findings, masked, silenced, informed, preferred, others, data),
+        sections=sections(all_findings, masked, [*others.values()], data),
     )
 
 
@@ -123,43 +113,39 @@ def _of_models(findings: Findings, key: str, title: str, parts: Sequence[Part]) 
     return section
 
 
-def _relation_tables(findings: Findings) -> list[Part]:
-    parts: list[Part] = []
-    for model in findings.models:
-        parts += [relations.table(findings, model), *beyond.relations(findings, model)]
-    return parts
-
-
-def _error_tables(findings: Findings) -> list[Part]:
-    return [part for model in findings.models for part in relations.error_tables(findings, model)]
-
-
 def sections(
     all_findings: Sequence[Findings],
     masked: Sequence[MaskedModels] = (),
-    silenced: Sequence[SilencedModel] = (),
-    informed: Sequence[InformedModel] = (),
-    preferred: Sequence[PreferenceResult] = (),
     others: Sequence[Any] = (),
     data: Any = None,
 ) -> list[Section]:
-    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable
-    information, on minimal pairs, or on several of these. It opens with what was found. `others`:
-    results of other instruments. `data`: as of `report`."""
+    """The whole report: on the attention probe, on masked syntax, on other instruments, or on
+    several of these. It opens with what was found. `others`: results of other instruments. `data`:
+    as of `report`."""
     rest = [
         *(_attention_sections(all_findings, data) if all_findings else []),
         *syntaxeval.sections(masked),
-        *silencing.sections(silenced),
-        *information.sections(informed),
-        *information.preference_sections(preferred),
-        *(Section(result.settings.name, result.title, parts(result)) for result in others),
+        *_on_their_own(others),
         *(_about_results(all_findings) if all_findings else []),
     ]
     fold(rest)
     if all_findings:
-        return [headline.section(all_findings, information.bits(informed)), *rest]
+        return [headline.section(all_findings), *rest]
     rest[0].folded = False  # it is the answer, in full
     return rest
+
+
+def _on_their_own(results: Sequence[Any]) -> list[Section]:
+    """Results as commands print them, each with files of its own."""
+    results = sorted(results, key=lambda result: (result.title, result.signature))
+    sections = []
+    for result, name in zip(results, file_names([result.settings.name for result in results])):
+        shown = parts(result)
+        for part in shown:
+            if isinstance(part, Table):
+                part.name = f"{name}-{part.name}"
+        sections.append(Section(name, result.title, shown))
+    return sections
 
 
 def fold(sections: list[Section]) -> list[Section]:
@@ -186,10 +172,8 @@ def _config_section(findings: Findings) -> Section:
     about = specs.text("config", findings=findings, settings=findings.settings, edges=edges)
     sections: list[Section] = []
     if findings.models:
-        tables = _relation_tables(findings)
+        tables = [relations.table(findings, model) for model in findings.models]
         sections.append(_of_models(findings, "relations", "Relation by relation", tables))
-        title, tables = "What heads find where they are wrong", _error_tables(findings)
-        sections.append(_of_models(findings, "errors", title, tables))
     notes = [about]
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))

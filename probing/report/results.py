@@ -145,11 +145,7 @@ def compared(result: ModelsCompared) -> list[str | Table]:
 
 
 def baselines(result: BaselineResult) -> list[str | Table]:
-    """The relations at k = 1 and the means, by both protocols."""
-    return [_baseline_relations(result), _baseline_means(result)]
-
-
-def _baseline_relations(result: BaselineResult) -> Table:
+    """The relations at k = 1 by both protocols, best first, and the mean."""
     settings, picks = result.settings, result.picks[PUBLISHED]
     kinds = kinds_of(settings.config)
     place = MEASURES.index((RULE, int(K)))
@@ -171,18 +167,12 @@ def _baseline_relations(result: BaselineResult) -> Table:
         for protocol, of_kinds in scores.items():
             row[protocol] = {kind: of_kinds[kind].get(name) for kind in kinds}
         rows.append(row)
-    return specs.table(
-        "baselines", rows, result=result, units=language_of(settings.config).units, kinds=kinds
-    )
-
-
-def _baseline_means(result: BaselineResult) -> Table:
-    rows = []
-    for protocol, hits in result.hits.items():
-        number = len(hits[BEST_BASELINE].hits.counted)
-        for kind in kinds_of(result.settings.config):
-            about = {"baseline": f"{kind}, {protocol}", "relations": number}
-            mean = hits[kind].hits.mean(kind)
-            by_k = {k: mean.at(MEASURES.index((RULE, int(k)))) for k in TABLE_KS}
-            rows.append({**about, **by_k})
-    return specs.table("baseline-means", rows)
+    counted = [group for name, group in hits.groups.items() if name in hits.counted]
+    total: dict[str, Any] = {"relation": f"mean of {len(counted)} relations", "picked": ""}
+    total["edges"] = sum(group.total for group in counted)
+    for protocol, chosen in result.hits.items():
+        means = {kind: chosen[kind].hits.mean(kind).value[place] for kind in kinds}
+        total[protocol] = {kind: float(mean) for kind, mean in means.items()}
+    units = language_of(settings.config).units
+    table = specs.table("baselines", rows, totals=[total], result=result, units=units, kinds=kinds)
+    return [table]

@@ -1,23 +1,17 @@
-"""The section of a report on silenced heads: whether a model uses the heads that find a relation
-best."""
+"""Silenced heads as tables: whether a model uses the heads that find a relation best."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.silencing.hits import SilencingEffect, silencing_effects
 from probing.instruments.silencing.result import SilencingResult
 from probing.report import specs
-from probing.report.document import Part, Section, Table
-from probing.report.words import file_names, method, skipped
-
-SILENCING_TITLE = "Heads that look and heads that serve"
+from probing.report.document import Table
+from probing.report.words import skipped
 
 VERDICTS = MOST, ANOTHER, NOTHING, LESS, ALIKE, FEW = (
     "serves most",
@@ -65,36 +59,6 @@ def verdict(effect: SilencingEffect) -> str:
     return ANOTHER if effect.costlier else MOST
 
 
-def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
-    """The silencing results in files, each once, by config and model.
-
-    Raises LedgerError for files that are not silencing results, or do not follow from their
-    ledgers.
-    """
-    results: dict[Any, tuple[Path, SilencingResult]] = {}
-    for file in files:
-        result = SilencingResult.load(file)
-        known, other = results.setdefault(result.settings, (file, result))
-        if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
-            raise LedgerError(
-                f"{file} and {known} are two runs of the same job, but their costs differ: give only one"
-            )
-
-    def order(read: tuple[Path, SilencingResult]) -> tuple[str, str, str]:
-        file, result = read
-        return result.settings.config, result.title, file.name
-
-    in_order = [result for _, result in sorted(results.values(), key=order)]
-    settings = [result.settings for result in in_order]
-    names = file_names(
-        ["-".join(["heads", run.config, run.model, *run.deviations]) for run in settings]
-    )
-    return [
-        SilencedModel(name, result, silencing_effects(result))
-        for name, result in zip(names, in_order)
-    ]
-
-
 def verdicts(silenced: Sequence[SilencedModel]) -> Table:
     """The number of relations with each verdict."""
     rows: list[list[Any]] = []
@@ -102,31 +66,6 @@ def verdicts(silenced: Sequence[SilencedModel]) -> Table:
         numbers = Counter(map(verdict, model.relations.values()))
         rows.append([model.title, *(numbers[name] for name in VERDICTS)])
     return specs.table("heads-verdicts", rows, verdicts=VERDICTS)
-
-
-def sections(silenced: Sequence[SilencedModel]) -> list[Section]:
-    """One section, with the verdicts on all results and a part for each; none without results."""
-    if not silenced:
-        return []
-    parts: list[Part] = [verdicts(silenced), *method("silencing")]
-    return [Section("heads", SILENCING_TITLE, parts, [*map(_silenced, silenced)])]
-
-
-def _silenced(model: SilencedModel) -> Section:
-    result, settings = model.result, model.result.settings
-    about = specs.text(
-        "silencing",
-        result=result,
-        settings=settings,
-        units=language_of(settings.config).units,
-        asked=model.asked,
-        matched=matched_heads(result),
-    )
-    return Section(
-        model.name,
-        model.title,
-        [about, *skipped(edges=result.left_out, functions=result.skips), table(model)],
-    )
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:

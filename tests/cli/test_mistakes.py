@@ -105,13 +105,6 @@ def test_a_folder_whose_name_breaks_a_line(folder, tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_keyword_where_a_statement_may_be_meant(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    asked = "mask tiny-code-mlm --data data --node-types if --limit 1 --draws 1"
-    said = CliRunner().invoke(main, asked.split()).stderr
-    assert "if is the keyword alone: did you mean if_statement?" in said
-
-
 @pytest.mark.slow
 def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     results = folder / "results"

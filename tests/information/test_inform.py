@@ -16,7 +16,7 @@ from probing.evidence.verify import verify
 from probing.instruments.information import learn
 from probing.instruments.information.inform import Informing, _ranked
 from probing.instruments.information.result import InformationLedger, InformationResult
-from probing.report.information import InformedModel, read_informed
+from probing.report.information import InformedModel
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import assign_dependents, load_functions, read_functions
@@ -245,34 +245,25 @@ def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
 
 
 @pytest.mark.usefixtures("unrendered")
-def test_report(folder, result, inform, session, dataset_folder, tmp_path):
-    """The section has the model and its control, and each relation; only the model's bits are in the first table."""
+def test_report(folder, result, inform, tmp_path):
+    """A section for the model and for its control, each as it is printed, with files of its own."""
     inform(control="random-weights", seed=3).save(tmp_path / "twin")
-    for split in ("validation", "test"):
-        probing.probe(
-            session.model, dataset_folder, "python", split, limit=20, output=tmp_path / "probed"
-        )
-    folders = [folder, tmp_path / "twin", tmp_path / "probed"]
-    page = report(folders, tmp_path / "report", dataset_folder).read_text("utf-8")
-    with (tmp_path / "report/tables/information-models.csv").open(newline="") as file:
-        rows = {row["model"]: row for row in csv.DictReader(file)}
-    assert len(rows) == 2 and "What attention adds to words and positions" in page
-    mean = InformedModel("", result).adds_mean
-    cells = [
-        float(rows[result.title][f"bits: attention adds{end}"]) for end in ("", ", low", ", high")
-    ]
-    assert cells == pytest.approx(mean[:3], abs=1e-6)
-    with (tmp_path / "report/tables/models.csv").open(newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert float(row["all heads add, bits"]) == pytest.approx(mean.value, abs=1e-6)
-    tables = sorted((tmp_path / "report/tables").glob("information-python*.csv"))
+    page = report([folder, tmp_path / "twin"], tmp_path / "report").read_text("utf-8")
+    assert result.title in page and "random-weights" in page
+    files = sorted((tmp_path / "report/tables").glob("*-information-models.csv"))
+    rows = [next(csv.DictReader(file.open(newline=""))) for file in files]
+    assert len(rows) == 2
+    (row,) = (row for row in rows if row["model"] == result.title)
+    mean, closed = InformedModel("", result).adds_mean, InformedModel("", result).closed
+    for name, estimate in (("attention adds", mean), ("closed, %", closed)):
+        cells = [float(row[f"bits: {name}{end}"]) for end in ("", ", low", ", high")]
+        assert cells == pytest.approx(estimate[:3], abs=1e-6)
+    tables = sorted((tmp_path / "report/tables").glob("*-information.csv"))
     assert len(tables) == 2
     for table in tables:
         with table.open(newline="") as file:
             names = {row["relation"].removesuffix(" *") for row in csv.DictReader(file)}
         assert names >= {*result.relations}  # and the mean
-    with pytest.raises(LedgerError):
-        read_informed([tmp_path / "report" / "report.md"])
 
 
 def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):

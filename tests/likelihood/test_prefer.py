@@ -519,14 +519,14 @@ def test_table(decoder, data):
 
 @pytest.mark.slow
 def test_report(decoder, masked, folder, tmp_path):
-    """Models and twins side by side, each phenomenon by phenomenon."""
+    """Models and twins, each as it is printed."""
     for place, control in ((decoder, None), (decoder, "random-weights"), (masked, None)):
         prefer(place, folder, control=control, output=tmp_path / "results")
     page = report([tmp_path / "results"], tmp_path / "report").read_text()
-    assert "Which text of a minimal pair a model finds likelier" in page
-    csv = (tmp_path / "report/tables/preference-models.csv").read_text().splitlines()
-    assert len(csv) == 4 and sum("random-weights 0" in line for line in csv) == 1
-    assert sum("pseudo-log-likelihood" in line for line in csv) == 1
+    assert "random-weights" in page and "pseudo-log-likelihood" in page
+    tables = [*(tmp_path / "report/tables").glob("*-preference.csv")]
+    assert len(tables) == 3
+    assert all("mean of " in table.read_text() for table in tables)
 
 
 # --- refusals

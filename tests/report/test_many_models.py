@@ -186,7 +186,7 @@ def test_directions_are_not_mixed(all_findings):
         of_direction(findings, name) for name in ("head-to-dependent", "dependent-to-head")
     )
     assert headline.sentence([forward, backward]) == headline.sentence([forward])
-    both, alone = headline.models([forward, backward], {}), headline.models([forward], {})
+    both, alone = headline.models([forward, backward]), headline.models([forward])
     assert "direction" in [column.name for column in both.columns] and "--direction" in both.notes
     assert (
         "direction" not in [column.name for column in alone.columns]

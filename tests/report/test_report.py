@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 
@@ -315,23 +314,6 @@ def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
         assert max(shown.values()) < 20
 
 
-def test_errors_are_shown_where_they_were_analysed(written, results):
-    (file,) = results.glob("*.errors.json")
-    analysis = json.loads(file.read_text())
-    rows = {
-        row["relation"]: row
-        for row in rows_of(written, "java-errors-tiny-max-length-511")
-        if row["rule"] == "first"
-    }
-    for name, entry in analysis["rules"]["first"].items():
-        assert int(rows[name]["errors"]) == entry["errors"]
-        for kind, of in entry["classes"].items():
-            assert float(rows[name][f"class: {kind}"]) == of["share"]
-    assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(
-        encoding="utf-8"
-    )
-
-
 # Documents
 
 
@@ -500,7 +482,7 @@ def test_a_link_to_a_folded_part_opens_it(opened):
     table = opened.locator("#table-java-relations-tiny-max-length-511")
     assert not table.is_visible()
     opened.goto(f"{opened.url}#table-java-relations-tiny-max-length-511")
-    assert table.is_visible() and opened.locator("details[open]").count() == 2
+    assert table.is_visible() and opened.locator("details[open]").count() == 1
 
 
 def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
@@ -513,7 +495,7 @@ def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
     linked = [
         link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()
     ]
-    assert len(linked) == opened.locator("table, figure").count() > 10
+    assert len(linked) == opened.locator("table, figure").count() > 5
     assert [path for path in linked if not (written / path).is_file()] == []
 
 
