@@ -257,8 +257,8 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 
 
 def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
-    for group in gather.comparable(paths) if paths else ():
-        evidence = gather.gather(gather.find(group.files), data)
+    for probed in gather.comparable(paths).values() if paths else ():
+        evidence = gather.gather(probed, data)
         yield from of_baselines(evidence)
         for rows in of_models(evidence):
             yield from rows
