@@ -33,7 +33,6 @@ from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
 from probing.evidence.protocols import (
-    SAME_RELATIONS,
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
@@ -42,9 +41,6 @@ from probing.evidence.protocols import (
     choice_of,
     choose_least,
     compare,
-    compare_means,
-    lacks_relations,
-    side_by_side,
 )
 from probing.evidence.submission import Submission, instead_of_board
 from probing.evidence.submission_attention import (
@@ -315,13 +311,8 @@ class Evidence:
     @cached_property
     def differences(self) -> dict[str, Estimate]:
         """Protocol -> the difference of the mean to the best baseline's, (M,), p not corrected over
-        models, and that of SAME_RELATIONS if it is another; empty for controls with other labels."""
-        means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
-        if means and lacks_relations(self.hits):
-            same = side_by_side(self.hits)[SAME_RELATIONS]
-            baseline = self.splits.baselines.hits[PUBLISHED][BEST_BASELINE]
-            means[SAME_RELATIONS] = compare_means(same, baseline)
-        return means
+        models; empty for controls with other labels."""
+        return {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
 
     @cached_property
     def beyond(self) -> Beyond | None:
