@@ -33,7 +33,6 @@ from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
 from probing.evidence.protocols import (
-    SAME_RELATIONS,
     ChosenHits,
     Comparison,
     apply,
@@ -41,9 +40,6 @@ from probing.evidence.protocols import (
     choice_of,
     choose_least,
     compare,
-    compare_means,
-    lacks_relations,
-    side_by_side,
 )
 from probing.evidence.submission import Submission, instead_of_board
 from probing.evidence.submission_attention import (
@@ -58,7 +54,7 @@ from probing.instruments.masking.result import MaskResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, check_control, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
-from probing.runs.saved import ledger_path, read_text
+from probing.runs.saved import ledger_path
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -144,55 +140,26 @@ class SharedSettings(NamedTuple):
     data: str
 
 
-class ComparableFiles(NamedTuple):
-    """The results that `find` takes together."""
+def comparable(paths: Paths) -> dict[SharedSettings, list[Probed]]:
+    """The pairs of `find` in groups that can stand side by side, in the order of configs.
 
-    shared: SharedSettings
-    files: list[Path]
-
-
-def comparable(paths: Sequence[Path]) -> list[ComparableFiles]:
-    """The results in files and folders, in groups that can stand side by side, in the order of
-    configs.
-
-    Raises LedgerError for files that are not results, or that are all of the split validation.
+    Raises LedgerError as `find` does, and for a config that is not known.
     """
-    settings = {file: _settings(file) for file in files_of(paths)}
-    groups: dict[SharedSettings, list[Path]] = {}
-    for file, of_file in settings.items():
-        if of_file.split != "validation":
-            shared = SharedSettings(*(getattr(of_file, name) for name in SharedSettings._fields))
-            groups.setdefault(shared, []).append(file)
-    if not groups:
-        raise _no_test(paths)
-    for file, of_file in settings.items():
-        if of_file.split == "validation":  # of which `find` takes those that it needs
-            for shared, members in groups.items():
-                if all(getattr(of_file, name) == getattr(shared, name) for name in _CHOSEN_ON):
-                    members.append(file)
+    groups: dict[SharedSettings, list[Probed]] = {}
+    for pair in find(paths):
+        settings = pair.test.settings
+        if settings.config not in CONFIGS:
+            raise LedgerError(
+                f"{pair.files['test']}: {UnknownName('config', settings.config, CONFIGS)}"
+            )
+        shared = SharedSettings(*(getattr(settings, name) for name in SharedSettings._fields))
+        groups.setdefault(shared, []).append(pair)
     configs = list(CONFIGS)
 
     def order(shared: SharedSettings) -> tuple[int, list[str]]:
         return configs.index(shared.config), list(map(str, shared))
 
-    return [ComparableFiles(shared, groups[shared]) for shared in sorted(groups, key=order)]
-
-
-_CHOSEN_ON = ("config", "direction", "data")
-"""What a result on validation shares with those whose heads are chosen on it."""
-
-
-def _settings(file: Path) -> Settings:
-    text = read_text(file)
-    try:
-        settings = ProbeResult.read(text).settings
-        if settings.config not in CONFIGS:
-            raise UnknownName("config", settings.config, CONFIGS)
-        return settings
-    except (LedgerError, UnknownName) as error:
-        raise LedgerError(
-            f"{file} is not a result ({error}): expected the JSON that `codesyntax probe` wrote"
-        ) from error
+    return {shared: groups[shared] for shared in sorted(groups, key=order)}
 
 
 def files_of(paths: Paths) -> list[Path]:
@@ -343,13 +310,8 @@ class Evidence:
     @cached_property
     def differences(self) -> dict[str, Estimate]:
         """Protocol -> the difference of the mean to the best baseline's, (M,), p not corrected over
-        models, and that of SAME_RELATIONS if it is another; empty for controls with other labels."""
-        means = {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
-        if means and lacks_relations(self.hits):
-            same = side_by_side(self.hits)[SAME_RELATIONS]
-            baseline = self.splits.baselines.hits[PUBLISHED][BEST_BASELINE]
-            means[SAME_RELATIONS] = compare_means(same, baseline)
-        return means
+        models; empty for controls with other labels."""
+        return {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
 
     @cached_property
     def beyond(self) -> Beyond | None:

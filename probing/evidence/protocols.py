@@ -8,7 +8,7 @@ They are always reported side by side:
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose`
   never sees the data that `apply` scores; `choose_least` does, to the harm of a model that could
   not read all functions. A relation without edges to choose on is excluded from the mean, and
-  listed; the mean of *published* that compares with it is over the same relations, SAME_RELATIONS.
+  listed: the mean is over fewer, and does not compare with that of *published*.
 
 What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what
 there is to hit, and the measures are MEASURES, a rule and k each.
@@ -24,16 +24,12 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import HELD_OUT, KS, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected, family
-
-SAME_RELATIONS = "published, held-out's relations"
-"""The scores of *published* over the relations of *held-out*, which compare with those of
-*held-out*."""
 
 MODEL = "model"
 """The system whose hits are those of a model's attention heads."""
@@ -153,16 +149,6 @@ def over_models(
     for number, difference in zip(claims, family(list(claims.values()))):
         over[number] = difference
     return over
-
-
-def side_by_side(hits: Mapping[str, ChosenHits]) -> dict[str, ChosenHits]:
-    """The hits by both protocols, and of SAME_RELATIONS."""
-    return {**hits, SAME_RELATIONS: hits[PUBLISHED].only(hits[HELD_OUT].relations)}
-
-
-def lacks_relations(hits: Mapping[str, ChosenHits]) -> bool:
-    """True if the mean by the one protocol does not compare with that by the other."""
-    return hits[HELD_OUT].hits.counted != hits[PUBLISHED].hits.counted
 
 
 def _joined(first: ChosenHits, second: ChosenHits) -> Hits:

@@ -33,15 +33,12 @@ from probing.evidence.masked import FillerGain, Masked
 from probing.evidence.protocols import (
     MEASURES,
     MODEL,
-    SAME_RELATIONS,
     TABLE_MEASURES,
     ChosenHits,
     Comparison,
     apply,
     choose,
-    lacks_relations,
     over_models,
-    side_by_side,
 )
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.instruments.information import hits as information
@@ -255,8 +252,8 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 
 
 def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
-    for group in gather.comparable(paths) if paths else ():
-        evidence = gather.gather(gather.find(group.files), data)
+    for probed in gather.comparable(paths).values() if paths else ():
+        evidence = gather.gather(probed, data)
         yield from of_baselines(evidence)
         for rows in of_models(evidence):
             yield from rows
@@ -277,7 +274,7 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
 
 
 def _differences(member: Evidence) -> dict[str, Estimate]:
-    """Protocol, or SAME_RELATIONS -> the difference of the mean to the best baseline's."""
+    """Protocol -> the difference of the mean to the best baseline's."""
     differences = dict(member.differences)
     if member.beyond_compared is not None:
         differences[BEYOND_OFFSET] = member.beyond_compared.mean
@@ -291,11 +288,6 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
         yield from shown.by_rule_and_k(MODEL)
         yield from _against(shown, member.comparisons.get(protocol))
         yield from _difference(shown, differences.get(protocol))
-    if lacks_relations(member.hits):
-        same = side_by_side(member.hits)[SAME_RELATIONS]
-        shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
-        yield from shown.scored_means(MODEL)
-        yield from _difference(shown, differences.get(SAME_RELATIONS))
 
 
 def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
@@ -353,11 +345,6 @@ def of_offsets_and_keywords(known: BaselineResult) -> Iterator[Row]:
             picked = partial(_picked, known, protocol, kind)
             shown = _chosen_scores(chosen, {**about, "protocol": protocol}, picked)
             yield from shown.by_rule_and_k(kind)
-            both = {name: known.hits[name][kind] for name in PUBLISHED_FIRST}
-            if protocol == PUBLISHED and lacks_relations(both):
-                same = side_by_side(both)[SAME_RELATIONS]
-                shown = _chosen_scores(same, {**about, "protocol": SAME_RELATIONS})
-                yield from shown.scored_means(kind)
 
 
 def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
@@ -366,10 +353,10 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     direction = first.probed.test.settings.direction
     drawn = _random_means(first.splits.edges["validation"], test, direction, heads)
     by_chance = by_relation(test, direction)
-    for mean, chosen in side_by_side(first.hits).items():
-        cells = {**about, "protocol": mean, "chosen": f"best of {heads} heads"}
+    for protocol, chosen in first.hits.items():
+        cells = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
         shown = _chosen_scores(chosen, cells)
-        yield from shown.rows(drawn[mean], RANDOM_BEST)
+        yield from shown.rows(drawn[protocol], RANDOM_BEST)
         if counted := chosen.hits.counted:
             expected = np.mean([by_chance[name] for name in counted], axis=0)
             clusters = len(chosen.hits.drawn.clusters)
@@ -387,8 +374,8 @@ def _random_means(
     cells = np.zeros((len(RULES), len(KS), 2), int)
     any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
     heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
-    hits = side_by_side({name: apply(scored, choice) for name, choice in heads_of.items()})
-    return {mean: chosen.hits.mean(chosen.system) for mean, chosen in hits.items()}
+    hits = {name: apply(scored, choice) for name, choice in heads_of.items()}
+    return {name: chosen.hits.mean(chosen.system) for name, chosen in hits.items()}
 
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:

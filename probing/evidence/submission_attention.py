@@ -20,7 +20,6 @@ from codesyntax_dataset.protocol import (
     BEST_BASELINE,
     BEYOND_OFFSET,
     DIRECTIONS,
-    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
 )
@@ -29,7 +28,6 @@ from probing.evidence import impossible, submission
 from probing.evidence.baselines import KINDS
 from probing.evidence.protocols import (
     MODEL,
-    SAME_RELATIONS,
     TABLE_MEASURES,
     TABLE_PLACES,
     ChosenHits,
@@ -43,7 +41,7 @@ from probing.stats.hits import Group, Hits
 from probing.stats.hits_file import Layout
 
 MeanCell = tuple[str, str, str]
-"""A protocol or SAME_RELATIONS, a rule, and a k."""
+"""A protocol, a rule, and a k."""
 
 # parts of a signature that models of one table need not share
 _OF_MODEL = ("model", "also-fits", "begin")
@@ -183,9 +181,7 @@ class AttentionSubmission(Submission):
         return Facts(str(signature), parts | shared, scored)
 
     def means(self, tables: Tables) -> Tables:
-        same = tables[PUBLISHED].where(groups=tables[HELD_OUT].names)
-        hard = {name: hits for name, hits in tables.items() if name == BEYOND_OFFSET}
-        return {**{name: tables[name] for name in PROTOCOLS}, SAME_RELATIONS: same, **hard}
+        return {name: tables[name] for name in (*PROTOCOLS, BEYOND_OFFSET) if name in tables}
 
     @staticmethod
     def cell(mean: str, measure: Any) -> MeanCell:

@@ -227,8 +227,7 @@ class Findings:
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
-    """The findings of each group of comparable results, in the order of configs; one group is in
-    memory at a time.
+    """The findings of each group of comparable results, in the order of configs.
 
     Raises LedgerError for files that are not results, or that do not match each other or their
     data.
@@ -236,9 +235,9 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
     groups = gather.comparable(paths)
     all_findings: list[Findings] = []
     names: list[str] = []  # of files
-    for shared, files in progress(groups, desc="gathering", unit="config"):
+    for shared, probed in progress(list(groups.items()), desc="gathering", unit="config"):
         title = [shared.config]
-        same_config = [other for other, _ in groups if other.config == shared.config]
+        same_config = [other for other in groups if other.config == shared.config]
         title += [shared.data] if len({other.data for other in same_config}) > 1 else []
         title += [shared.split] if shared.split != "test" else []
         title += (
@@ -247,12 +246,11 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         names.append(", ".join(title))
         units = language_of(shared.config).units
         title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
-        all_findings.append(_gathered(", ".join(title), file_names(names)[-1], files, data))
+        all_findings.append(_gathered(", ".join(title), file_names(names)[-1], probed, data))
     return all_findings
 
 
-def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
-    probed = gather.find(files)
+def _gathered(title: str, name: str, probed: list[gather.Probed], data: Any) -> Findings:
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}

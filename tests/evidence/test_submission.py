@@ -22,7 +22,7 @@ from support.evidence.hits_files import arrow_table, in_parquet, written
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS
 from probing.evidence import submission
-from probing.evidence.protocols import MEASURES, TABLE_MEASURES, TABLE_PLACES, side_by_side
+from probing.evidence.protocols import MEASURES, TABLE_MEASURES, TABLE_PLACES
 
 pytestmark = pytest.mark.slow
 
@@ -78,14 +78,14 @@ def test_numbers_are_those_of_the_report(evidence):
     """Every score, bound, difference and p, though the submission has nothing but hits."""
     other = other_model(evidence, "user/base", 0.5)
     made = other.submission()
-    hits = {**side_by_side(other.hits), BEYOND_OFFSET: other.beyond.chosen}
+    hits = {**other.hits, BEYOND_OFFSET: other.beyond.chosen}
     tested = {**other.differences, BEYOND_OFFSET: other.beyond_compared.mean}
     gained = made.scores("model", "combined")
     for cell, score in made.scores("model").items():
         mean, rule, k = cell
         measure = MEASURES.index((rule, int(k)))
         expected = hits[mean].hits.mean("model").at(measure)
-        difference = tested.get(mean, tested["published"]).at(measure)
+        difference = tested[mean].at(measure)
         assert score[:3] == pytest.approx(expected[:3], abs=1e-9)
         assert gained[cell][:4] == pytest.approx(difference[:4], abs=1e-9)
     for protocol, kind in itertools.product(PROTOCOLS, BASELINES):

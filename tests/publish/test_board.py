@@ -23,7 +23,6 @@ from support.hub.loopback_hub import LoopbackHub
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.safe_files import printable
 from probing.cli import main
-from probing.evidence.protocols import SAME_RELATIONS
 from probing.evidence.submission import Submission, load
 from probing.publish import board
 from probing.publish.board import (
@@ -303,8 +302,6 @@ def test_markdown_and_csv_have_every_number_of_entries(evidence, python, tmp_pat
         expected["baseline", kind] = entry.scores(kind), {}
     for name, (scores, differences) in expected.items():
         for cell, score in scores.items():
-            if cell[0] == SAME_RELATIONS:
-                continue  # boards have both protocols, and no mean between them
             if name[1] in ("offset", "keyword") and cell[0] == "beyond-offset":
                 continue  # the combined one alone is shown there
             row = by_place[(*name, *cell)]

@@ -424,7 +424,7 @@ def test_what_is_no_result(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     for path, why in (
         (tmp_path, "has no results"),
-        (tmp_path / "x.json", "is not a result"),
+        (tmp_path / "x.json", "x.ledger.parquet"),
         (tmp_path / "y", "cannot read"),
     ):
         done = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "out")])
