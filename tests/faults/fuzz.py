@@ -266,7 +266,7 @@ def dataset(folder: Path) -> None:
 
 def analysis(folder: Path) -> None:
     found = {"edges": 3, "hits": 1, "errors": 2, "layer": 0, "head": 1}
-    found |= {"classes": {"bracket": {"errors": 2, "share": 100.0, "places": {}, "examples": []}}}
+    found |= {"classes": {"bracket": {"errors": 2, "share": 100.0}}}
     fields = {
         "signature": "s",
         "settings": json.loads(said(SMALL / f"results/{RESULT}.json"))["settings"],

@@ -45,7 +45,7 @@ EARLIER = (
     "build --source code --config python --output data",
     _PROBE,
     f"{_MASK} --limit 2",
-    "export results --format entry --output entries",
+    "export results --output entries",
     "board entries --output board",
 )
 """What has been done before."""
