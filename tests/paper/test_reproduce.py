@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,6 +155,12 @@ class TestRun:
         rows = {(row["figure"], row["config"]): row for row in rows_of(made, "cases")}
         lacking = {case.figure for case in CASES} - {int(figure) for figure, _ in rows}
         assert 5 in lacking and ("1", "python") in rows
+        page = (made / "report/models/cases.html").read_text(encoding="utf-8")
+        shown = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+        assert [case["name"] for case in shown] == [
+            f"Figure {figure}, {config}: {row['relation']}"
+            for (figure, config), row in rows.items()
+        ]
         for (figure, config), row in rows.items():
             data = pq.read_table(made / config / "codesyntax" / config / "test.parquet")
             place = data["id"].to_pylist().index(int(row["function"].rpartition(" ")[2]))
