@@ -23,11 +23,9 @@ from probing.instruments.information.result import (
 )
 from probing.instruments.likelihood.hits import CONTROL, MODEL, NODE, of_pairs, of_surprisal
 from probing.instruments.likelihood.result import (
-    CLOSING,
     LEAST_NODES,
     LEAST_PAIRS,
     ROLES,
-    Accuracy,
     PreferenceResult,
     Surprisal,
     SurprisalResult,
@@ -222,26 +220,26 @@ def read_preferred(files: Sequence[Path]) -> list[PreferenceResult]:
 
 
 def preference_sections(results: Sequence[PreferenceResult]) -> list[Section]:
-    """One section, with the models and controls side by side, then each by phenomenon, distance and
-    depth; none without results."""
+    """One section, with the models and controls side by side, then each by phenomenon; none without
+    results."""
     if not results:
         return []
     means, each = [], []
     for result in results:
         hits, name = of_pairs(result), result.settings.name
         means += [{"result": result, **row} for row in _mean_of_pairs(result, hits)]
-        each.append(Section(name, result.title, _preference_tables(result, hits, name)))
+        each.append(Section(name, result.title, [_preference_table(result, hits, name)]))
     parts: list[Part] = [*method("preference"), specs.table("preference-models", means)]
     return [Section("preference", PREFERENCE_TITLE, parts, each)]
 
 
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
-    tables = _preference_tables(result, of_pairs(result), "preference")
-    return [*tables, result.signature, *skipped(pairs=result.skips)]
+    table = _preference_table(result, of_pairs(result), "preference")
+    return [table, result.signature, *skipped(pairs=result.skips)]
 
 
-def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[dict[str, Any]]:
+def _mean_of_pairs(result: PreferenceResult, hits: Hits) -> list[dict[str, Any]]:
     """The row of the mean over phenomena, if there is one."""
     if result.mean is None:
         return []
@@ -250,34 +248,19 @@ def _mean_of_pairs(result: PreferenceResult, hits: Mapping[str, Hits]) -> list[d
         {
             "name": f"mean of {result.mean.phenomena} phenomena",
             "accuracy": {"pairs": result.accuracy.pairs, **rivals},
-            **_means_by_key(hits["phenomena"], *_WAYS),
+            **_means_by_key(hits, *_WAYS),
         }
     ]
 
 
-def _preference_tables(
-    result: PreferenceResult, hits: Mapping[str, Hits], name: str
-) -> list[Table]:
-    phenomena = _accuracies(result.phenomena, hits["phenomena"], LEAST_PAIRS)
-    bins = _accuracies(result.relations, hits["relations"])
-    bins += _accuracies(result.distances, hits["distances"], by="distance ")
-    bins += _accuracies(result.depths, hits["depths"], by="depth ")
-    mean = _mean_of_pairs(result, hits)
-    return [
-        specs.table("preference", phenomena, name, totals=mean, result=result),
-        specs.table("preference-bins", bins, f"{name}-bins", result=result),
-    ]
-
-
-def _accuracies(
-    accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, by: str = ""
-) -> list[dict[str, Any]]:
+def _preference_table(result: PreferenceResult, hits: Hits, name: str) -> Table:
     rows, scores = [], _by_group(hits, *_WAYS)
-    for name, accuracy in accuracies.items():
-        shown = f"{name} (surface)" if accuracy.needs_no_syntax else name
-        shown = by + starred(shown, accuracy.pairs >= least)
-        rows.append({"name": shown, "accuracy": accuracy, **scores[name]})
-    return rows
+    for phenomenon, accuracy in result.phenomena.items():
+        shown = f"{phenomenon} (surface)" if accuracy.needs_no_syntax else phenomenon
+        shown = starred(shown, accuracy.pairs >= LEAST_PAIRS)
+        rows.append({"name": shown, "accuracy": accuracy, **scores[phenomenon]})
+    mean = _mean_of_pairs(result, hits)
+    return specs.table("preference", rows, name, totals=mean, result=result)
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal
@@ -298,7 +281,7 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     name, measured = result.settings.name, of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})
-        rows = _surprisals(hits, result.node_types[role], LEAST_NODES)
+        rows = _surprisals(hits, result.node_types[role])
         for row, group in zip(rows, result.node_types[role]):
             row["without"] = unmatched.get(group, 0)
         totals = []
@@ -309,22 +292,17 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
                 "surprisal", rows, f"{name}-{role}", totals=totals, result=result, role=title
             )
         )
-    bins = _surprisals(measured["distances"], result.distances[CLOSING], by="distance ")
-    bins += _surprisals(measured["depths"], result.depths[CLOSING], by="depth ")
-    parts.append(specs.table("surprisal-bins", bins, f"{name}-bins", result=result))
     return [*parts, result.signature, *skipped(functions=result.skips)]
 
 
-def _surprisals(
-    hits: Hits, groups: Mapping[str, Surprisal], least: int = 0, by: str = ""
-) -> list[dict[str, Any]]:
-    """A row for each group, with intervals over functions; those of fewer than so many nodes have a
-    star."""
+def _surprisals(hits: Hits, groups: Mapping[str, Surprisal]) -> list[dict[str, Any]]:
+    """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
+    nodes have a star."""
     rows, gains = [], _by_group(hits, *_GAINS)
     for name, values in groups.items():
         rows.append(
             {
-                "name": by + starred(name, values.nodes >= least),
+                "name": starred(name, values.nodes >= LEAST_NODES),
                 "nodes": values.nodes,
                 "tokens": _token_means(values.tokens),
                 "controls": _token_means(values.controls),
