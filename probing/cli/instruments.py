@@ -102,7 +102,7 @@ def prefer(**arguments: Any) -> None:
 
     MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an
     embedded model. The two texts of a minimal pair differ in one place, and one of them parses; the
-    result says in how many pairs that text is likelier, by phenomenon, distance and depth. Under
+    result says in how many pairs that text is likelier, by phenomenon. Under
     `accelerate launch` or `torchrun`, the processes share the work.
     """
     _run_instrument("prefer", **arguments)

@@ -44,7 +44,7 @@ from probing.evidence.random_attention import by_relation, random_attention
 from probing.instruments.information import hits as information
 from probing.instruments.information.result import BOTH, WORDS, InformationResult
 from probing.instruments.likelihood import hits as likelihood
-from probing.instruments.likelihood.result import CLOSING, ROLES, PreferenceResult, SurprisalResult
+from probing.instruments.likelihood.result import PreferenceResult, SurprisalResult
 from probing.instruments.masking.hits import ARMS, T0, T1
 from probing.instruments.masking.masking import SUB_TOKENS
 from probing.instruments.masking.result import FLOORS
@@ -482,29 +482,19 @@ def _information(result: InformationResult) -> Iterator[Row]:
 
 
 def _preference(result: PreferenceResult) -> Iterator[Row]:
-    about = _shared_cells(result, PREFERENCE)
-    for by, hits in likelihood.of_pairs(result).items():
-        shown = _Slice(hits, about)
-        pairs = {name: accuracy.pairs for name, accuracy in getattr(result, by).items()}
-        pairs[MEAN] = sum(pairs[name] for name in hits.counted)
-        in_mean = by == "phenomena"
-        rows = shown.scored(likelihood.MODEL) if in_mean else shown.scored_groups(likelihood.MODEL)
-        for row in rows:  # hits count weights
-            row["items"] = pairs[row["group"]]
-            yield row if in_mean else _named(row, by)
+    hits = likelihood.of_pairs(result)
+    pairs = {name: accuracy.pairs for name, accuracy in result.phenomena.items()}
+    pairs[MEAN] = sum(pairs[name] for name in hits.counted)
+    for row in _Slice(hits, _shared_cells(result, PREFERENCE)).scored(likelihood.MODEL):
+        yield {**row, "items": pairs[row["group"]]}  # hits count weights
 
 
 def _surprisal(result: SurprisalResult) -> Iterator[Row]:
-    for by, hits in likelihood.of_surprisal(result).items():
-        role = by if by in ROLES else CLOSING
+    for role, hits in likelihood.of_surprisal(result).items():
         shown = _Slice(hits, _shared_cells(result, SURPRISAL, rule=role))
         for system in (likelihood.NODE, likelihood.CONTROL):
-            if by in ROLES:
-                yield from shown.scored(system)
-            else:
-                yield from (_named(row, by) for row in shown.scored_groups(system))
-        if by in ROLES:
-            yield from shown.scored(likelihood.CONTROL, likelihood.NODE)
+            yield from shown.scored(system)
+        yield from shown.scored(likelihood.CONTROL, likelihood.NODE)
 
 
 def _plain(result: Any) -> Iterator[Row]:
@@ -513,11 +503,6 @@ def _plain(result: Any) -> Iterator[Row]:
         shown = _Slice(hits, about, lambda measure: {"rule": measure})
         for system in hits.systems:
             yield from shown.scored(system)
-
-
-def _named(row: Row, by: str) -> Row:
-    """A row of a distance or depth, which the name of its group says."""
-    return {**row, "group": f"{by.removesuffix('s')} {row['group']}"}
 
 
 _OF_RESULT: dict[str, Callable[[Any], Iterator[Row]]] = {

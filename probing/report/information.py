@@ -20,11 +20,9 @@ from probing.instruments.information.result import (
 )
 from probing.instruments.likelihood.hits import CONTROL, MODEL, NODE, of_pairs, of_surprisal
 from probing.instruments.likelihood.result import (
-    CLOSING,
     LEAST_NODES,
     LEAST_PAIRS,
     ROLES,
-    Accuracy,
     PreferenceResult,
     Surprisal,
     SurprisalResult,
@@ -137,35 +135,23 @@ _WAYS = MODEL, None, ("whole", "place")
 
 def preference_parts(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs, and what is said below."""
-    hits, means = of_pairs(result), []
+    hits = of_pairs(result)
+    scores = _by_group(hits, *_WAYS)
+    rows = []
+    for phenomenon, accuracy in result.phenomena.items():
+        shown = f"{phenomenon} (surface)" if accuracy.needs_no_syntax else phenomenon
+        shown = starred(shown, accuracy.pairs >= LEAST_PAIRS)
+        rows.append({"name": shown, "accuracy": accuracy, **scores[phenomenon]})
+    means = []
     if mean := result.mean:
         rivals = {"brackets": mean.brackets, "surface": mean.surface}
         row = {
             "name": f"mean of {mean.phenomena} phenomena",
             "accuracy": {"pairs": result.accuracy.pairs, **rivals},
         }
-        means.append({**row, **_means_by_key(hits["phenomena"], *_WAYS)})
-    phenomena = _accuracies(result.phenomena, hits["phenomena"], LEAST_PAIRS)
-    bins = _accuracies(result.relations, hits["relations"])
-    bins += _accuracies(result.distances, hits["distances"], by="distance ")
-    bins += _accuracies(result.depths, hits["depths"], by="depth ")
-    return [
-        specs.table("preference", phenomena, totals=means, result=result),
-        specs.table("preference-bins", bins, result=result),
-        result.signature,
-        *skipped(pairs=result.skips),
-    ]
-
-
-def _accuracies(
-    accuracies: Mapping[str, Accuracy], hits: Hits, least: int = 0, by: str = ""
-) -> list[dict[str, Any]]:
-    rows, scores = [], _by_group(hits, *_WAYS)
-    for name, accuracy in accuracies.items():
-        shown = f"{name} (surface)" if accuracy.needs_no_syntax else name
-        shown = by + starred(shown, accuracy.pairs >= least)
-        rows.append({"name": shown, "accuracy": accuracy, **scores[name]})
-    return rows
+        means.append({**row, **_means_by_key(hits, *_WAYS)})
+    table = specs.table("preference", rows, totals=means, result=result)
+    return [table, result.signature, *skipped(pairs=result.skips)]
 
 
 # ----------------------------------------------------------------------------------------------------------- surprisal
@@ -186,7 +172,7 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})
-        rows = _surprisals(hits, result.node_types[role], LEAST_NODES)
+        rows = _surprisals(hits, result.node_types[role])
         for row, group in zip(rows, result.node_types[role]):
             row["without"] = unmatched.get(group, 0)
         totals = []
@@ -197,22 +183,17 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
                 "surprisal", rows, f"surprisal-{role}", totals=totals, result=result, role=title
             )
         )
-    bins = _surprisals(measured["distances"], result.distances[CLOSING], by="distance ")
-    bins += _surprisals(measured["depths"], result.depths[CLOSING], by="depth ")
-    parts.append(specs.table("surprisal-bins", bins, result=result))
     return [*parts, result.signature, *skipped(functions=result.skips)]
 
 
-def _surprisals(
-    hits: Hits, groups: Mapping[str, Surprisal], least: int = 0, by: str = ""
-) -> list[dict[str, Any]]:
-    """A row for each group, with intervals over functions; those of fewer than so many nodes have a
-    star."""
+def _surprisals(hits: Hits, groups: Mapping[str, Surprisal]) -> list[dict[str, Any]]:
+    """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
+    nodes have a star."""
     rows, gains = [], _by_group(hits, *_GAINS)
     for name, values in groups.items():
         rows.append(
             {
-                "name": by + starred(name, values.nodes >= least),
+                "name": starred(name, values.nodes >= LEAST_NODES),
                 "nodes": values.nodes,
                 "tokens": _token_means(values.tokens),
                 "controls": _token_means(values.controls),

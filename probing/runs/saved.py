@@ -257,6 +257,9 @@ class Result(Record, Generic[L]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self._fields() == other._fields()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.title}\n{self.signature}"
+
     @property
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""

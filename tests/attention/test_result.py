@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -26,28 +24,14 @@ def result(tiny_model, dataset_folder):
 
 @pytest.mark.slow
 def test_its_text_is_short_and_says_what_was_probed(result):
-    lines = repr(result).splitlines()
-    assert len(lines) <= 20 and max(map(len, lines[:-1])) <= 100
-    assert "tiny on codesyntax@" in lines[0] and "PARTIAL: first 6 functions" in lines[0]
-    assert lines[-1] == result.signature
-    assert (
-        f"{result.scores['any']['10']:.1f}"
-        in next(line for line in lines if line.split()[0] == "any").split()
-    )
+    first, signature = repr(result).splitlines()
+    assert "tiny on codesyntax@" in first and "PARTIAL: first 6 functions" in first
+    assert signature == result.signature
     assert len(repr(result.ledger)) < 100
 
 
-def test_a_notebook_shows_its_relations_and_nothing_of_a_stranger_as_markup(result):
-    page = result.model_copy(
-        update={"settings": result.settings.model_copy(update={"model": "<script>"})}
-    )._repr_html_()
-    assert "<script>" not in page and "&lt;script&gt;" in page
-    assert page.count("<tr>") == len(result.relations) + 2
-    assert "Call:func-&gt;args" in page
-
-
 def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(result, capsys):
-    """In the notebook and on the terminal; the example has relations that no head finds, and some that the mean leaves out."""
+    """On the terminal; the example has relations that no head finds, and some that the mean leaves out."""
     from probing.report.document import print_parts
     from probing.report.results import parts
 
@@ -55,9 +39,6 @@ def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(resu
     names = np.array(result.ledger.relations)[result.ledger.relation]
     in_mean = str(np.count_nonzero(~np.isin(names, list(NOT_IN_MEAN))))
     assert 0 < len(found) < len(result.relations)
-    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", result._repr_html_())
-    assert {html.unescape(name) for name, _, head in rows[1:-1] if head != "-"} == found
-    assert rows[-1] == ("mean", in_mean, "")
     print_parts(parts(result))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     shown = {line[0]: line[-6] for line in lines if line and line[0] in result.relations}
@@ -100,16 +81,12 @@ def test_best_heads(result):
         result.best_heads(k=21)
 
 
-def test_tables_of_pandas(result):
-    relations, heads = result.to_pandas(), result.to_pandas("heads")
+def test_a_table_of_pandas(result):
+    relations = result.to_pandas()
     assert len(relations) == len(result.relations) * 3 * 4
     means = relations[relations.in_mean].groupby(["rule", "k"]).score.mean()
     for rule in RULES:
         assert means[rule, 10] == pytest.approx(result.scores[rule]["10"])
-    assert len(heads) == len(relations) * 2 * 3
-    best = heads.groupby(["relation", "rule", "k"]).score.max()
-    rows = relations.set_index(["relation", "rule", "k"])
-    assert np.allclose(best.loc[rows.index], rows.score)
 
 
 @pytest.mark.slow

@@ -183,9 +183,7 @@ def test_knows(decoder, data, monkeypatch):
         monkeypatch.setattr(ScoringModel, "log_probabilities", planted(sign))
         result = prefer(decoder, data)
         assert result.accuracy.whole == result.mean.whole == result.mean.place == accuracy
-        assert {one.whole for one in (*result.phenomena.values(), *result.distances.values())} == {
-            accuracy
-        }
+        assert {one.whole for one in result.phenomena.values()} == {accuracy}
 
 
 def parses(code: str) -> bool:
@@ -207,7 +205,7 @@ def test_knows_nothing(decoder):
 
 
 def test_accuracies_by_hand(decoder, data, monkeypatch):
-    """By phenomenon, distance and depth, of planted scores: every third pair is right, every fourth ties."""
+    """By phenomenon, of planted scores: every third pair is right, every fourth ties."""
 
     def score(self, groups, bar):
         bar.update(len(groups))
@@ -235,20 +233,6 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     )
     assert result.mean.whole == pytest.approx(50 * (np.mean(loop) + np.mean(bracket)))
     assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
-    assert [*result.relations] == ["While:while->body"]
-    assert result.relations["While:while->body"] == result.phenomena["loop"]
-    # distances: 0, 4, ... of loops; 0, 1, 2, ... of brackets
-    assert result.distances["4-7"].pairs == 1 + 4 and result.distances["64-127"].pairs == 14
-    assert [*result.distances] == ["0-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
-    assert result.distances["4-7"].plain == pytest.approx(100 * np.mean([loop[1], *bracket[4:8]]))
-    # good texts of loops are longer, those of brackets as long, none is shorter: all count once
-    assert result.distances["4-7"].whole == result.distances["4-7"].plain
-    assert [*result.depths] == ["0", "1", "2", "3", "4+"]
-    deepest = [one for at, one in enumerate(bracket) if at % 7 >= 4]
-    assert (result.depths["4+"].pairs, result.depths["4+"].whole) == (
-        len(deepest),
-        pytest.approx(100 * np.mean(deepest)),
-    )
 
 
 @pytest.mark.slow
@@ -382,7 +366,7 @@ def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatc
     monkeypatch.setattr(module.Scorer, "find", find)
     result = prefer(decoder, datasets.Dataset.from_list(rows))
     assert result.accuracy.plain == 25 and result.accuracy.whole == pytest.approx(50, abs=1e-3)
-    hits = of_pairs(result)["phenomena"]
+    hits = of_pairs(result)
     estimate = hits.by_group(MODEL).at(0, 0)
     assert estimate.value == pytest.approx(50, abs=1e-3)
     # 10 shorter and 30 longer good texts, of the same weight: 30 of equal weight tell as much (Kish)
@@ -414,10 +398,9 @@ def test_intervals_are_over_repositories(decoder, data):
         planted = rows.copy()
         planted["good_whole"], planted["bad_whole"] = good, -1
         planted["function"] = np.arange(len(rows))
-        hits = of_pairs(
+        phenomena = of_pairs(
             PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings))
         )
-        phenomena = hits["phenomena"]
         means = [phenomena.mean(MODEL).at(0)] if phenomena.counted else []
         return [*means, phenomena.each(phenomena.by_group(MODEL))["loop"]]
 
@@ -490,7 +473,7 @@ def test_command(decoder, folder, tmp_path):
     given = ("prefer", decoder, "--data", folder, "--output", tmp_path / "results")
     said = run(*given)
     assert "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
-    assert "mean of 2 phenomena" in said.stdout and "distance 8-15" in said.stdout
+    assert "mean of 2 phenomena" in said.stdout
     twin = run(*given, "--control random-weights --json")
     assert '"control": "random-weights"' in twin.stdout
     ledger = next((tmp_path / "results").glob("*.ledger.parquet"))
@@ -501,16 +484,13 @@ def test_command(decoder, folder, tmp_path):
 @pytest.mark.slow
 def test_table(decoder, data):
     result = prefer(decoder, data)
-    phenomena, bins, signature = parts(result)
-    phenomena_hits = of_pairs(result)["phenomena"]
+    phenomena, signature = parts(result)
+    phenomena_hits = of_pairs(result)
     whole = phenomena_hits.each(phenomena_hits.by_group(MODEL))["loop"]
     assert phenomena.rows[1][:5] == ["loop", 30, REPOSITORIES, 0, result.phenomena["loop"].ties]
     assert phenomena.rows[1][5:8] == [50.0, None, [*whole[:3]]]  # brackets, surface, whole
     assert whole.value == pytest.approx(result.phenomena["loop"].whole)
-    assert [row[0] for row in bins.rows][:2] == [
-        "While:while->body",
-        "distance 0-3",
-    ] and signature == result.signature
+    assert signature == result.signature
     told = parts(prefer(decoder, datasets.DatasetDict(test=data, validation=data)))[0]
     assert [row[0] for row in told.rows] == ["bracket (surface)", "loop (surface)"]
     few = parts(prefer(decoder, data, limit=6))[0]

@@ -17,7 +17,6 @@ from probing import surprise
 from probing.evidence.scores import scores
 from probing.evidence.verify import verify
 from probing.instruments.likelihood.result import (
-    CLOSING,
     LEAST_NODES,
     ROLES,
     SurprisalLedger,
@@ -107,14 +106,10 @@ def test_equals_a_plain_loop(decoder):
                 np.mean([frequency[token] for token in tokens]), abs=1e-5
             )
             assert row[f"{of}place"] == pytest.approx(np.mean(tokens) / 15, abs=1e-5)
-    assert found["if_statement", 0, "closing"]["distance"] == 8
-    one, two = (found["parenthesized_expression", at, "first"]["depth"] for at in (0, 1))
-    assert two - one == 2  # a block and a statement deeper
     means = result.node_types["first"]["parenthesized_expression"]
     assert means.nodes == 2 and means.tokens["bits"] == pytest.approx(
         (of_token[7] + of_token[12]) / 2, abs=1e-5
     )
-    assert result.distances["closing"]["8-15"].nodes == 1
 
 
 def test_5_grams_read_the_other_half(decoder):
@@ -198,7 +193,7 @@ def test_verified_and_forged(folder, dataset_folder, tmp_path):
     honest = of_folder(folder, False)
     (file,) = (file for file in folder.glob("*.json") if "random-weights" not in file.name)
     assert verify(file, data=dataset_folder, functions=5, seed=0).accepted
-    for name, change in (("control_grams", 0.1), ("depth", 1)):
+    for name, change in (("control_grams", 0.1), ("node", 1)):
         rows = honest.ledger.rows.copy()
         rows[name] += change
         SurprisalResult.from_ledger(
@@ -213,7 +208,7 @@ def test_tables_and_report(folder, tmp_path):
     result = of_folder(folder, False)
     *tables, signature = parts(result)
     tables = [part for part in tables if not isinstance(part, str)]
-    assert signature == result.signature and len(tables) == 4
+    assert signature == result.signature and len(tables) == 3
     first = tables[0]
     row = next(row for row in first.rows if row[0] == "if_statement")
     of = result.node_types["first"]["if_statement"]
@@ -230,31 +225,9 @@ def test_tables_and_report(folder, tmp_path):
 
 @pytest.mark.slow
 def test_the_frame_names_the_token_of_a_node(folder):
-    """By distance and depth, it is the one with which a node closes."""
     result = of_folder(folder, False)
     frame = scores(result)
     scored = frame[(frame["system"] == "node") & (frame["measure"] == "bits")]
     for role, nodes in result.node_types.items():
         (row,) = scored[(scored["rule"] == role) & (scored["group"] == "if_statement")].itertuples()
         assert row.value == pytest.approx(nodes["if_statement"].tokens["bits"])
-    binned = scored[scored["group"].str.startswith(("distance", "depth"))]
-    assert set(binned["rule"]) == {CLOSING}
-
-
-def test_distances_and_depths_are_binned_as_they_are_named(folder):
-    whole = of_folder(folder, False).ledger
-    rows = whole.rows[:15].copy()
-    rows["distance"] = [0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128]
-    rows["depth"] = [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 12, 12, 12, 99]
-    ledger = SurprisalLedger(whole.names, rows, whole.settings)
-    binned = {
-        by: {name: np.flatnonzero(chosen).tolist() for name, chosen in groups}
-        for by, groups in ledger.groups().items()
-        if by != "node_types"
-    }
-    names = ["0-1", "2-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
-    pairs = {name: [2 * number, 2 * number + 1] for number, name in enumerate(names)}
-    assert binned["distances"] == {**pairs, "128+": [14]}
-    names = ["0-3", "4-5", "6-7", "8-9", "10-11"]
-    pairs = {name: [2 * number, 2 * number + 1] for number, name in enumerate(names)}
-    assert binned["depths"] == {**pairs, "12+": [10, 11, 12, 13, 14]}

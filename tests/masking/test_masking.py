@@ -279,8 +279,10 @@ def drawn_spans(code: str, node_type: str, seeds: int) -> Counter:
 
 
 def test_spans_are_as_long_as_the_nodes_and_outside_of_them():
-    # <s> a b + 1 2 3 \n </s>
-    assert drawn_spans("ab+123\n", "identifier", 50).keys() == {(3, 4), (4, 5), (5, 6), (6, 7)}
+    """Between words, which no span cuts."""
+    # <s> a b + 1 2 = ( 3 \n </s>
+    spans = {(4, 5), (6, 7), (7, 8), (8, 9)}
+    assert drawn_spans("ab+12=(3\n", "identifier", 50).keys() == spans
     # the longest has the only place of its length, of which the other would often take a part
     assert drawn_spans("(a)+bb\n", "identifier", 50).keys() == {(1, 3, 4), (3, 4, 7)}
 

@@ -3,7 +3,6 @@ Needs no torch."""
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -154,96 +153,28 @@ class ProbeResult(Result[RankLedger]):
         cells = {name: relation[rule][k] for name, relation in self.relations.items()}
         return {name: (cell["layer"], cell["head"]) for name, cell in cells.items()}
 
-    def to_pandas(self, what: str = "relations") -> pandas.DataFrame:
-        """A table with one row per relation, rule and k of TABLE_KS, scores in percent.
-
-        `what`: `relations`, with the score of the best head, or `heads`, with one row for every
-        attention head.
-        """
+    def to_pandas(self) -> pandas.DataFrame:
+        """A table with one row per relation, rule and k of TABLE_KS, with the score of the best
+        head, in percent."""
         import pandas
 
-        if what not in ("relations", "heads"):
-            raise UnknownName("table", what, ("relations", "heads"))
-        cells = [
-            (name, relation, rule, int(k))
-            for name, relation in self.relations.items()
-            for rule in RULES
-            for k in TABLE_KS
-        ]
-        if what == "relations":
-            return pandas.DataFrame(
-                {
-                    "relation": name,
-                    "edges": relation["edges"],
-                    "in_mean": relation["in_mean"],
-                    "rule": rule,
-                    "k": k,
-                    **relation[rule][k],
-                }
-                for name, relation, rule, k in cells
-            )
-        counts = self.ledger.counts()
         return pandas.DataFrame(
             {
                 "relation": name,
+                "edges": relation["edges"],
+                "in_mean": relation["in_mean"],
                 "rule": rule,
-                "k": k,
-                "layer": layer,
-                "head": head,
-                "score": 100 * hits[k - 1] / relation["edges"],
+                "k": int(k),
+                **relation[rule][k],
             }
-            for name, relation, rule, k in cells
-            for layer, layer_hits in enumerate(counts.hits(name, rule))
-            for head, hits in enumerate(layer_hits)
+            for name, relation in self.relations.items()
+            for rule in RULES
+            for k in TABLE_KS
         )
 
     @property
     def title(self) -> str:
         return self._titled(at_step(self.settings.model, self.run.step))
-
-    def __repr__(self) -> str:
-        lines = [
-            f"ProbeResult: {self.title}",
-            f"{self.functions} functions, {len(self.ledger)} edges, {len(self.relations)} relations; "
-            "top-k UAS in percent:",
-            "".join(f"{cell:>8}" for cell in ("rule", *(f"k={k}" for k in TABLE_KS))),
-        ]
-        for rule in RULES:
-            means = [self.scores[rule][k] for k in TABLE_KS]
-            lines.append(
-                "".join(
-                    f"{cell:>8}"
-                    for cell in (rule, *("-" if m is None else f"{m:.1f}" for m in means))
-                )
-            )
-        return "\n".join([*lines, self.signature])
-
-    def _repr_html_(self) -> str:
-        """The relations, best first, for notebooks."""
-        ranked = sorted(
-            self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0])
-        )
-        rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
-        for name, relation in ranked:
-            best = relation["first"]
-            scores = [f"{best[k]['score']:.1f}" for k in TABLE_KS]
-            rows.append((name, relation["edges"], head_name(best["1"]), *scores))
-        means = [self.scores["first"][k] for k in TABLE_KS]
-        edges = sum(
-            relation["edges"] for relation in self.relations.values() if relation["in_mean"]
-        )
-        rows.append(
-            ("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means))
-        )
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
-            for row in rows
-        )
-        title = f"{self.title}: top-k UAS in percent, first token of the dependent"
-        below = "".join(
-            f"<p>{html.escape(line)}</p>" for line in (self.signature, *self.run.layers_note)
-        )
-        return f"<p>{html.escape(title)}</p><table>{body}</table>{below}"
 
 
 def head_name(cell: HeadScore | Mapping[str, Any]) -> str:

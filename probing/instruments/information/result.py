@@ -235,14 +235,6 @@ class InformationResult(Result[InformationLedger]):
             "relations": relations,
         }
 
-    def __repr__(self) -> str:
-        lines = [
-            f"InformationResult: {self.title}",
-            "bits that attention adds to words and positions:",
-        ]
-        lines += [f"{name:>32}{relation.adds:>9.3f}" for name, relation in self.relations.items()]
-        return "\n".join([*lines, self.signature])
-
 
 def counts(name: str, edges: int) -> bool:
     """True if a relation with so many drawn edges is in the means."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from probing.instruments.likelihood.result import (
     BITS,
-    CLOSING,
     GRAMS,
     LEAST_NODES,
     LEAST_PAIRS,
@@ -36,44 +35,25 @@ GAINS = (BITS, GRAMS, OVER)
 these."""
 
 
-def of_pairs(result: PreferenceResult) -> dict[str, Hits]:
-    """By what pairs are grouped, phenomena first -> the pairs, of each of SCORES, whose good text
-    is likelier.
+def of_pairs(result: PreferenceResult) -> Hits:
+    """The pairs by phenomenon, of each of SCORES, whose good text is likelier.
 
-    Clusters are repositories; pairs have the weights in their group by which strata of length count
-    alike.
+    Clusters are repositories; pairs have the weights in their phenomenon by which strata of length
+    count alike.
     """
     preferred = {MODEL: result.ledger.preferred().T}
     few = frozenset(name for name, scores in result.phenomena.items() if scores.pairs < LEAST_PAIRS)
-    return {
-        by: _grouped(
-            result.ledger,
-            groups,
-            preferred,
-            SCORES,
-            weighted=stratum_weights,
-            left_out=few if by == "phenomena" else frozenset(),
-        )
-        for by, groups in result.ledger.groups().items()
-    }
+    return _grouped(result.ledger, preferred, SCORES, weighted=stratum_weights, left_out=few)
 
 
 def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
-    """Each of ROLES -> the bits of nodes and their controls by node type; `distances` and `depths`
-    -> those of closing tokens by these. Clusters are functions."""
+    """Each of ROLES -> the bits of nodes and their controls by node type. Clusters are
+    functions."""
     measured = {}
     for role in ROLES:
-        ledger = result.ledger.of(role)
-        types = ledger.groups()["node_types"]
-        few = frozenset(name for name, chosen in types if chosen.sum() < LEAST_NODES)
-        measured[role] = _grouped(
-            ledger, types, _bits(ledger.rows), GAINS, unit="bits", left_out=few
-        )
-    closing = result.ledger.of(CLOSING)
-    for by in ("distances", "depths"):
-        measured[by] = _grouped(
-            closing, closing.groups()[by], _bits(closing.rows), GAINS, unit="bits"
-        )
+        ledger, means = result.ledger.of(role), result.node_types[role]
+        few = frozenset(name for name, of_type in means.items() if of_type.nodes < LEAST_NODES)
+        measured[role] = _grouped(ledger, _bits(ledger.rows), GAINS, unit="bits", left_out=few)
     return measured
 
 
@@ -88,32 +68,29 @@ def _bits(rows: np.ndarray) -> dict[str, np.ndarray]:
 
 def _grouped(
     ledger: RowLedger,
-    groups: Iterable[tuple[str, np.ndarray]],
     sums: dict[str, np.ndarray],
     measures: tuple[Measure, ...],
     weighted: Callable[[np.ndarray], np.ndarray] | None = None,
     **fields: Any,
 ) -> Hits:
-    """Hits of the rows of some groups, each bool (N,), from sums (M, N) by system.
+    """Hits of the rows of each group of a ledger, from sums (M, N) by system.
 
     `weighted`: from the rows of a group to their weights, integers; by default each row counts
     once.
     """
     names, weights = np.full(len(ledger), "", object), np.ones(len(ledger), np.int64)
-    for name, chosen in groups:
+    for name, chosen in ledger.named().items():
         names[chosen] = name
         if weighted is not None:
             weights[chosen] = weighted(ledger.rows[chosen])
-    known = names != ""
-    parts = {system: (counts * weights)[:, known] for system, counts in sums.items()}
     clusters = ledger.rows["repository" if isinstance(ledger, PreferenceLedger) else "function"]
-    fields["repositories"] = ledger.repositories
     return Hits.of_rows(
-        clusters[known],
-        names[known],
-        parts,
+        clusters,
+        names,
+        {system: counts * weights for system, counts in sums.items()},
         measures,
-        weights[known],
+        weights,
         weighted=weighted is not None,
+        repositories=ledger.repositories,
         **fields,
     )

@@ -150,8 +150,8 @@ class EncodedPair:
     """A minimal pair as the model reads it, at the place `index` in the split.
 
     `good`, `bad`: each the sub-tokens and the positions of those that are scored; `changed`: of
-    each, which of these positions the two do not share, bool (M,); `about`: phenomenon, relation,
-    repository, distance, depth, and how rivals without a model decide, as in the ledger.
+    each, which of these positions the two do not share, bool (M,); `about`: phenomenon,
+    repository, and how rivals without a model decide, as in the ledger.
     """
 
     index: int
@@ -176,9 +176,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         data, model = self.data, self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
-        self.phenomena, self.relations = (
-            sorted({row[name] for row in rows}) for name in ("phenomenon", "relation")
-        )
+        self.phenomena = sorted({row["phenomenon"] for row in rows})
         encoded, longest = [*self._encoded(rows)], model.longest
         long = sum(self._exceeds_length(pair) for pair in encoded)
         return self.prepared(
@@ -187,7 +185,6 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             Counter({f"more than {longest} sub-tokens": long}),
             "can be scored",
             run={"scores": "log-probability" if model.mask is None else "pseudo-log-likelihood"},
-            relations=self.relations,
         )
 
     def _exceeds_length(self, pair: EncodedPair) -> bool:
@@ -215,10 +212,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             fewer = unmatched(row["bad"]) - unmatched(row["good"])
             about = (
                 self.phenomena.index(row["phenomenon"]),
-                self.relations.index(row["relation"]),
                 repository.setdefault(row["repo"], len(repository)),
-                int(row["distance"]),
-                int(row["depth"]),
                 1 + int(np.sign(fewer)),
                 by_surface,
             )
@@ -467,10 +461,10 @@ def _match(
             spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
             control_of = {token: _control(function, token, taken) for token in taken}
-            for number, (node, span) in enumerate(zip(of_kind, spans)):
+            for number, span in enumerate(spans):
                 tokens = [token for token in span if control_of[token] >= 0]
                 if tokens:
-                    about = function.index, kind, number, column, node.level, node.last - node.first
+                    about = function.index, kind, number, column
                     function.asked.append((about, tokens, [control_of[token] for token in tokens]))
                 elif span:
                     unmatched[role][name] += 1

@@ -10,7 +10,6 @@ role: means over the tokens of the node, and over their controls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -24,17 +23,6 @@ from probing.runs.settings import ControlledSettings
 
 DECIMALS = 6
 """Those of log-probabilities and bits, as many as float32 gives."""
-
-
-def bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.ndarray]]:
-    """The bins that have any values: the name, such as `4-7`, and which values, bool (N,)."""
-    for low, end in zip(begins, (*begins[1:], None)):
-        chosen = (values >= low) if end is None else (values >= low) & (values < end)
-        if chosen.any():
-            yield (
-                f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}",
-                chosen,
-            )
 
 
 # ------------------------------------------------------------------------------------------------------- minimal pairs
@@ -76,10 +64,7 @@ class PreferenceLedger(RowLedger):
         [
             ("function", "<i4"),
             ("phenomenon", "<i4"),
-            ("relation", "<i4"),  # of the relations in the settings
             ("repository", "<i4"),  # in the order of the split
-            ("distance", "<i4"),
-            ("depth", "<i4"),
             # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
             ("counted", "<i4"),
             # 2 where the surface rival prefers the good text, 1 where neither, else 0; or UNKNOWN
@@ -94,21 +79,11 @@ class PreferenceLedger(RowLedger):
     GROUP_COLUMN = "phenomenon"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
-    DICTIONARY_COLUMNS = (
-        "phenomenon",
-        "relation",
-        "repository",
-        "distance",
-        "depth",
-        "counted",
-        "surface",
-        "read",
-    )
+    DICTIONARY_COLUMNS = ("phenomenon", "repository", "counted", "surface", "read")
     BOUNDS: ClassVar = {
         "counted": (0, 2),
         "surface": (UNKNOWN, 2),
         "read": (0, 1),
-        "relation": (0, np.inf),
         **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
         **{f"{text}_{score}": LOG_PROBABILITY for text in ("good", "bad") for score in SCORES},
     }
@@ -128,25 +103,6 @@ class PreferenceLedger(RowLedger):
         )
         return (np.sign(gained) + 1) / 2 * self.rows["read"][:, None]
 
-    def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
-        """By what pairs are grouped -> the groups that have any, in order: the name, and which
-        pairs, bool (N,).
-
-        Distances are in tokens.
-        """
-        rows = self.rows
-        relations = (
-            (name, rows["relation"] == number)
-            for number, name in enumerate(self.settings["relations"])
-            if name
-        )
-        return {
-            "phenomena": sorted(self.named().items()),
-            "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
-            "distances": [*bins(rows["distance"], (0, 4, 8, 16, 32, 64, 128))],
-            "depths": [*bins(rows["depth"], (0, 1, 2, 3, 4))],
-        }
-
 
 class PreferenceSettings(ControlledSettings):
     """Everything that determines the scores of pairs."""
@@ -162,15 +118,13 @@ class PreferenceRun(Circumstances):
 
 
 class PreferenceProvenance(Provenance):
-    """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of
-    none."""
+    """The origin of a ledger of pairs."""
 
-    VERSION = 4  # of scoring
+    VERSION = 5  # of scoring
     SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control")
 
     settings: PreferenceSettings
     version: int
-    relations: list[str]
     run: PreferenceRun
 
 
@@ -226,37 +180,23 @@ class PreferenceResult(Result[PreferenceLedger]):
     """Of all pairs."""
     mean: MeanAccuracy | None
     phenomena: dict[str, Accuracy]
-    relations: dict[str, Accuracy]
-    distances: dict[str, Accuracy]
-    depths: dict[str, Accuracy]
 
     @classmethod
     def measured(
         cls, ledger: PreferenceLedger, provenance: PreferenceProvenance
     ) -> tuple[dict[str, int], dict[str, Any]]:
         rows, preferred = ledger.rows, ledger.preferred()
-        groups = {
-            by: {name: _accuracy(rows[chosen], preferred[chosen]) for name, chosen in rows_of}
-            for by, rows_of in ledger.groups().items()
+        phenomena = {
+            name: _accuracy(rows[chosen], preferred[chosen])
+            for name, chosen in sorted(ledger.named().items())
         }
-        phenomena = groups["phenomena"].values()
+        counted = [score for score in phenomena.values() if score.pairs >= LEAST_PAIRS]
         return {"pairs": len(ledger)}, {
             "functions": len(ledger),
             "accuracy": _accuracy(rows, preferred),
-            "mean": _mean_accuracy([score for score in phenomena if score.pairs >= LEAST_PAIRS]),
-            **groups,
+            "mean": _mean_accuracy(counted),
+            "phenomena": phenomena,
         }
-
-    def __repr__(self) -> str:
-        lines = [
-            f"PreferenceResult: {self.title}",
-            "percent of pairs, by whole text and by changed place:",
-        ]
-        lines += [
-            f"{name:>32}{phenomenon.whole:>9.1f}{phenomenon.place:>9.1f}"
-            for name, phenomenon in self.phenomena.items()
-        ]
-        return "\n".join([*lines, self.signature])
 
 
 def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
@@ -315,10 +255,7 @@ class SurprisalLedger(RowLedger):
 
     ROW = np.dtype(
         [
-            *(
-                (name, "<i4")
-                for name in ("function", "node_type", "node", "role", "depth", "distance")
-            ),
+            *((name, "<i4") for name in ("function", "node_type", "node", "role")),
             *((f"{prefix}{name}", "<f8") for prefix in ("", "control_") for name in MEASURED),
         ]
     )
@@ -326,7 +263,7 @@ class SurprisalLedger(RowLedger):
     GROUP_COLUMN = "node_type"
     INSTRUMENT = ledger_file.SURPRISAL
     COMMAND = "surprise"
-    DICTIONARY_COLUMNS = ("node_type", "function", "role", "depth", "distance")
+    DICTIONARY_COLUMNS = ("node_type", "function", "role")
     BOUNDS: ClassVar = {
         "role": (0, len(ROLES) - 1),
         **{prefix + name: (0, MOST) for prefix in ("", "control_") for name in MEASURED},
@@ -335,18 +272,6 @@ class SurprisalLedger(RowLedger):
     def of(self, role: str) -> SurprisalLedger:
         """The rows of a role."""
         return replace(self, rows=self.rows[self.rows["role"] == ROLES.index(role)])
-
-    def groups(self) -> dict[str, list[tuple[str, np.ndarray]]]:
-        """By what the rows of a role are grouped -> the groups that have any: the name, and which
-        rows, bool (N,).
-
-        Depths are levels of the tree; distances are in tokens, from the first to the closing one.
-        """
-        return {
-            "node_types": [*self.named().items()],
-            "depths": [*bins(self.rows["depth"], (0, 4, 6, 8, 10, 12))],
-            "distances": [*bins(self.rows["distance"], (0, 2, 4, 8, 16, 32, 64, 128))],
-        }
 
 
 class SurprisalSettings(ControlledSettings):
@@ -367,7 +292,7 @@ class SurprisalProvenance(Provenance):
     """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a
     control."""
 
-    VERSION = 1
+    VERSION = 2
     SIGNATURE_FIELDS = (
         "surprise",
         ("node_types", "max_length", "dtype", "rows", "version", "control"),
@@ -388,7 +313,7 @@ class Surprisal(Record):
 
 
 class SurprisalResult(Result[SurprisalLedger]):
-    """The surprisal of nodes for one decoder on one split: role -> group -> means."""
+    """The surprisal of nodes for one decoder on one split: role -> node type -> means."""
 
     LEDGER = SurprisalLedger
     PROVENANCE = SurprisalProvenance
@@ -398,21 +323,19 @@ class SurprisalResult(Result[SurprisalLedger]):
     run: SurprisalRun
     unmatched: dict[str, dict[str, Count]]
     node_types: dict[str, dict[str, Surprisal]]
-    depths: dict[str, dict[str, Surprisal]]
-    distances: dict[str, dict[str, Surprisal]]
 
     @classmethod
     def measured(
         cls, ledger: SurprisalLedger, provenance: SurprisalProvenance
     ) -> tuple[dict[str, int], dict[str, Any]]:
-        groups: dict[str, dict[str, dict[str, Surprisal]]] = {}
+        node_types = {}
         for role in ROLES:
             part = ledger.of(role)
-            for by, rows_of in part.groups().items():
-                means = {name: _mean_surprisal(part.rows[chosen]) for name, chosen in rows_of}
-                groups.setdefault(by, {})[role] = means
+            node_types[role] = {
+                name: _mean_surprisal(part.rows[chosen]) for name, chosen in part.named().items()
+            }
         functions = len(np.unique(ledger.function))
-        return {"rows": len(ledger)}, {"functions": functions, **groups}
+        return {"rows": len(ledger)}, {"functions": functions, "node_types": node_types}
 
 
 def _mean_surprisal(rows: np.ndarray) -> Surprisal:

@@ -79,7 +79,7 @@ def mask(
     names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study,
     or their counterparts. `protocol`: `current`, or `published`, which masks what the study masked.
     `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
-    `sub-tokens` as above, or `spans`, random spans of sub-tokens as long as the nodes, outside of
+    `sub-tokens` as above, or `spans`, random spans of whole words as long as the nodes, outside of
     them.
     `random_weights`: mask with a randomly initialised copy of the model, drawn by `seed`. `seed`: also of the
     controls and of a rate below 1. The model runs in float32.

@@ -17,7 +17,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,21 +126,26 @@ class Maskable:
         """Random runs as long as those of `positions` (M,), outside of the nodes of a type, drawn
         by `seed`: sorted, int64 (M,).
 
-        Long runs are placed first, and one for which there is no place as two halves. A run is
-        harder to restore than as many scattered sub-tokens, whatever it holds: a difference to this
-        control is not due to that.
+        Runs of several begin and end between words, as nodes do. Long ones are placed first, and
+        one for which there is no place as two halves. A run is harder to restore than as many
+        scattered sub-tokens, whatever it holds: a difference to this control is not due to that.
         """
         free = self.outside(node_type)
+        start, end = self.place[self.eligible].T
+        inside = np.array([*map(_in_word, pairwise(f" {self.code} "))])
         rng, chosen = random.Random(seed), np.zeros(len(free), bool)
         lengths = sorted(map(len, self._eligible_runs(positions)))
         while lengths:
             length = lengths.pop()
             before = np.append(0, np.cumsum(free))
-            starts = np.flatnonzero(before[length:] - before[:-length] == length)
-            if len(starts):
-                start = starts[rng.randrange(len(starts))]
-                chosen[start : start + length] = True
-                free[start : start + length] = False
+            fits = before[length:] - before[:-length] == length
+            if length > 1:
+                fits &= ~(inside[start[: len(fits)]] | inside[end[length - 1 :]])
+            first = np.flatnonzero(fits)
+            if len(first):
+                place = first[rng.randrange(len(first))]
+                chosen[place : place + length] = True
+                free[place : place + length] = False
             else:
                 lengths = sorted([*lengths, length // 2, length - length // 2])
         return self.eligible[chosen]
@@ -300,6 +305,11 @@ def outermost(
             above |= {node.type}
         waiting += [(child, above) for child in reversed(node.children)]
     return nodes
+
+
+def _in_word(characters: tuple[str, str]) -> bool:
+    """Whether two characters are of one word."""
+    return all(character.isalnum() or character == "_" for character in characters)
 
 
 def _node_characters(code: str) -> Any:

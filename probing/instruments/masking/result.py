@@ -210,19 +210,6 @@ class MaskResult(Result[MaskingLedger]):
         copies = {"copies": len(ledger)}
         return copies, {"node_types": node_types, **copies}
 
-    def __repr__(self) -> str:
-        lines = [
-            f"MaskResult: {self.title}",
-            f"{self.functions} functions, {self.copies} masked copies; Jaccard similarity, T1 (nodes) and T0 (random):",
-        ]
-        for name, scores in self.node_types.items():
-            cells = [
-                "-" if arm.jaccard is None else f"{arm.jaccard:.3f}"
-                for arm in (scores.t1, scores.t0)
-            ]
-            lines.append(f"{name:>24}" + "".join(f"{cell:>8}" for cell in cells))
-        return "\n".join([*lines, self.signature])
-
 
 def _type_scores(rows: np.ndarray) -> TypeScores:
     """The scores of the rows of one node type."""

@@ -175,15 +175,6 @@ class SilencingResult(Result[SilencingLedger]):
         """The model, the data and how heads look, for the titles of tables."""
         return self._titled(self.settings.model, *self.settings.deviations, self.settings.direction)
 
-    def __repr__(self) -> str:
-        lines = [
-            f"SilencingResult: {self.title}",
-            f"{self.functions} functions; cost in nats, of the best head and of others:",
-        ]
-        for name, costs in self.relations.items():
-            lines.append(f"{name:>32}{costs.cost:>9.3f}{costs.matched:>9.3f}")
-        return "\n".join([*lines, self.signature])
-
 
 def log_probabilities(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Those of a relation in its F functions: of the whole model (F,), without the best head (F,),
