@@ -274,9 +274,10 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """
     quiet_hub()
     from probing.publish.board import read
-    from probing.report.board import check_place, save
+    from probing.report.board import save
+    from probing.report.folder import check_ours
 
-    check_place(output)
+    check_ours(output, "board")
     entries = read(sources, **arguments)
     for file, reason in entries.left_out:
         note(f"left out {file}: {reason}")

@@ -8,9 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
@@ -30,7 +28,7 @@ from probing.instruments.masking.hits import T0
 from probing.publish.board import Board, BoardRow, BoardTable
 from probing.report import folder, specs
 from probing.report.document import Section, Table
-from probing.report.folder import MODELS, Report, model_pages
+from probing.report.folder import Report, model_pages
 from probing.report.scored import with_marks
 from probing.report.words import method, number_of
 from probing.runs.ledger_file import ATTENTION, MASKING
@@ -61,14 +59,6 @@ _OF_MASKING = (
 _BASELINES = (BEST_BASELINE, *BASELINES[:-1])
 """The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
 
-_BOARD_FILES = {
-    "README.md": "made by `codesyntax board`",
-    "board.csv": "board,config,direction,",
-    "board.md": f"# {BOARD_TITLE}\n",
-    "index.html": f"<title>{BOARD_TITLE}</title>",
-}
-"""The files of any board, and a text in each that identifies it."""
-
 _SPACE = """---
 title: {title}
 sdk: static
@@ -80,54 +70,22 @@ pinned: false
 
 {about}
 
-It was made by `codesyntax board` from {source}: [the page](index.html), [its tables](board.md), all scores in {csv}.
+It was made by `codesyntax board` from {source}: [the page](index.html), [its tables](report.md), all scores in {csv}.
 """
 
 
 def save(board: Board, output: str | os.PathLike) -> Path:
-    """Write the page, a page for each model, `board.md`, CSV files and the Space's `README.md`.
-
-    An existing board is replaced; other files are kept.
+    """Write the page, a page for each model, `report.md`, CSV files and the Space's `README.md`;
+    return the path of the page.
 
     Args:
         board: what `probing.publish.board.read` returns.
-        output: the folder to write to.
-
-    Returns:
-        The path of the page.
+        output: the folder to write to; an existing board is replaced.
 
     Raises:
-        LedgerError: before anything is written, if a file of one of these names exists that `save`
-        did not write.
+        LedgerError: before anything is written, if the folder has anything else.
     """
-    output = Path(output)
-    check_place(output)
-    with os_errors_as_ledger_errors(output), temporary_folder(output) as work:
-        folder.write(document(board), work / "board")
-        for name in (*_ours(), MODELS):
-            if (work / "board" / name).exists():
-                replace(work / "board" / name, output / name)
-            elif (output / name).exists():  # of an earlier board, which had other entries
-                (output / name).rename(work / name)
-    return output / "index.html"
-
-
-def _ours() -> dict[str, str]:
-    """The files of all boards, also those on instruments other than attention."""
-    return _BOARD_FILES | {_MASKING: "board,config,data,labels,"}
-
-
-def check_place(output: str | os.PathLike) -> None:
-    """Raise LedgerError if `save` would replace a file that it did not write."""
-    output = Path(output)
-    with os_errors_as_ledger_errors(output):
-        check_owned(output / MODELS, "board", only=[])
-        pages = {
-            f"{MODELS}/{path.name}": "<code>codesyntax board</code>"
-            for path in (output / MODELS).glob("*")
-        }
-        for name, mark in (_ours() | pages).items():
-            check_owned(output, "board", (name, mark), only=[name])
+    return folder.save(document(board), Path(output))
 
 
 def document(board: Board) -> Report:
@@ -163,8 +121,7 @@ def document(board: Board) -> Report:
         source=source,
         title=BOARD_TITLE,
         sections=[*sections, _entries_left_out(board)],
-        about=f"{about} All scores: {csv}. The tables as Markdown: board.md.",
-        markdown="board.md",
+        about=f"{about} All scores: {csv}. The tables as Markdown: report.md.",
         files=files,
         models={links[name]: (name, sections) for name, sections in details.items()},
     )

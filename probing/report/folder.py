@@ -35,6 +35,11 @@ FIGURE_FORMATS = {"latex": "pdf", "png": "png"}
 MODELS = "models"
 """The folder of the pages of models."""
 
+MARKDOWN = "report.md"
+
+_FURTHER = ("README.md", "board.csv", "masking.csv")
+"""Files of boards."""
+
 _OURS = {
     "tables": {".csv", ".tex"},
     "figures": {".svg", ".png", ".pdf"},
@@ -48,8 +53,8 @@ class Report:
     """A document and its files.
 
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
-    `about`: what else is in its folder; `markdown`: the name of the Markdown file; `files`: path ->
-    content of further files; `models`: file name -> title and sections of the page of each model,
+    `about`: what else is in its folder; `files`: path -> content of further files, of _FURTHER;
+    `models`: file name -> title and sections of the page of each model,
     if they have any; `format`: "latex" adds each table as LaTeX and each figure as PDF, "png"
     each figure as PNG.
     """
@@ -59,7 +64,6 @@ class Report:
     title: str
     sections: Sequence[Section]
     about: str = ""
-    markdown: str = "report.md"
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
     format: str = "html"
@@ -92,12 +96,14 @@ def save(report: Report, output: Path) -> Path:
 def check_ours(output: Path, command: str) -> None:
     """Raise LedgerError unless `output` does not exist, or holds a report of this command and
     nothing else."""
-    check_owned(output, command, ("report.md", _marker(command)), ours=_is_part)
+    check_owned(output, command, (MARKDOWN, _marker(command)), ours=_is_part)
 
 
 def _is_part(file: str) -> bool:
     path = Path(file)
-    return file in ("index.html", "report.md") or path.suffix in _OURS.get(str(path.parent), ())
+    return file in ("index.html", MARKDOWN, *_FURTHER) or path.suffix in _OURS.get(
+        str(path.parent), ()
+    )
 
 
 def _marker(command: str) -> str:
@@ -133,7 +139,7 @@ def write(report: Report, folder: Path) -> None:
                 image = FIGURE_FORMATS[report.format]
                 files[f"figures/{part.name}.{image}"] = as_file(part.draw, image)
     heading = f"# {report.title}\n\n{_marker(report.command)}"
-    files[report.markdown] = f"{heading}\n\n{markdown(report.sections)}"
+    files[MARKDOWN] = f"{heading}\n\n{markdown(report.sections)}"
     files |= {
         "index.html": _page(report),
         **{path: _page(page, "../") for path, page in pages.items()},

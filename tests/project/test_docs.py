@@ -51,7 +51,7 @@ def run_line(line: str) -> None:
     words = [
         str(path)
         for word in shlex.split(line)
-        for path in (sorted(Path().glob(word)) if "*" in word else [word])
+        for path in (sorted(Path().glob(word)) if "*" in word or "?" in word else [word])
     ]
     run(*words, *(fewer for text, fewer in FEWER.items() if text in line))
 

@@ -201,7 +201,7 @@ def test_the_board_has_the_merged_scores(walked, means):
     assert on_board == sent
     assert all(
         MODEL in (user.work / "board" / name).read_text(encoding="utf-8")
-        for name in ("index.html", "board.md")
+        for name in ("index.html", "report.md")
     )
     assert any("entries: 1, tables: 1, files left out: 0" in said for said in user.said)
     assert sum(path.startswith("entries/") for path in user.hub.files(BOARD)) == 1

@@ -8,7 +8,6 @@ import hashlib
 import itertools
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from probing.stats.intervals import ALPHA, ranks
 
 pytestmark = pytest.mark.slow
 
-FILES = ("README.md", "board.csv", "board.md", "index.html")
+FILES = ("README.md", "board.csv", "report.md", "index.html")
 SOME = ("held out copied from published", "HTML in the model's name", "a file that is cut off")
 """Attacks that stand for those that are refused where submissions are read (`test_submission.py`)."""
 
@@ -259,7 +258,7 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     texts = {name: (output / name).read_text() for name in FILES}
     for name, text in texts.items():
         assert str(tmp_path) not in text, name
-    assert "<img" not in texts["index.html"] + texts["board.md"]
+    assert "<img" not in texts["index.html"] + texts["report.md"]
     assert "&lt;img src=x&gt;" in texts["index.html"]
 
 
@@ -314,7 +313,7 @@ def test_markdown_and_csv_have_every_number_of_entries(evidence, python, tmp_pat
     assert by_place["model", "user/better", "held-out", "first", "1"]["first rank"] == "1"
     of_models = [row for row in rows if row["kind"] == "model"]
     assert {(row["verified"], row["verified of"]) for row in of_models} == {("0", "")}
-    markdown = page.with_name("board.md").read_text()
+    markdown = page.with_name("report.md").read_text()
     tables = markdown[: markdown.index("## How to read this")]
     lines = [line.split(" | ") for line in tables.splitlines() if line.startswith("| ")][2:]
     assert [line[-1] for line in lines if "user/" in line[0]] == ["claimed |"] * 2
@@ -324,34 +323,25 @@ def test_markdown_and_csv_have_every_number_of_entries(evidence, python, tmp_pat
     assert "sdk: static\n" in space and "app_file: index.html\n" in space
 
 
-def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
+@pytest.mark.parametrize(("taken", "named"), [("report.md", ""), ("notes.txt", "notes.txt")])
+def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path, taken, named):
     source = write(tmp_path / "source", {"base": python})
     found = read([source], DATA)
-    whole = save(found, tmp_path / "whole").parent
-    for taken in FILES:
-        folder = shutil.copytree(whole, tmp_path / f"taken {taken}")
-        (folder / taken).write_text("my own work")
-        (folder / "notes.txt").write_text("beside it")
-        before = {file: file.read_bytes() for file in folder.rglob("*.*")}
-        with pytest.raises(LedgerError, match=f"{taken} was not made by `codesyntax board`"):
-            save(found, folder)
-        assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+    folder = save(found, tmp_path / "board").parent
+    (folder / "models/old.html").write_text("of an earlier board")
+    save(found, folder)  # what is ours is replaced, or removed
+    assert len(list((folder / "models").iterdir())) == 1
+    (folder / taken).write_text("my own work")
+    before = {file: file.read_bytes() for file in folder.rglob("*.*")}
+    with pytest.raises(LedgerError, match=f"{named} was not made by `codesyntax board`"):
+        save(found, folder)
     result = CliRunner().invoke(
         main,
         ["board", str(source), "--data", DATA, "--output", str(folder)],
         catch_exceptions=False,
     )
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    (folder / taken).unlink()
-    page = next((folder / "models").iterdir())
-    page.write_text("my own page")
-    with pytest.raises(LedgerError, match=f"{page.name} was not made by"):
-        save(found, folder)
-    page.rename(folder / "models.html")
-    (folder / "models/old.html").write_text("<code>codesyntax board</code>")
-    save(found, folder)  # what is ours is replaced, or removed
-    assert len(list((folder / "models").iterdir())) == 1
-    assert (folder / "notes.txt").read_text() == "beside it"
+    assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
 
 
 def test_names_of_others_show_as_they_are():
@@ -409,7 +399,7 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         assert (status, "user/nothing does not exist" in said, said.count("\n")) == (1, True, 1)
     folder = write(tmp_path / "results", {"base": python, "better": better})
     save(read([folder], DATA), tmp_path / "folder")
-    for name in ("board.md", "README.md"):
+    for name in ("report.md", "README.md"):
         assert (tmp_path / "hub" / name).read_text() == (tmp_path / "folder" / name).read_text()
 
 
@@ -613,4 +603,4 @@ def test_names_with_markup_stay_text(evidence, python, tmp_path, page, monkeypat
     page.wait_for_url("**/models/*.html")
     assert page.locator("h1").text_content().startswith(MARKUP)
     assert page.locator("img").count() == 0
-    assert "<img" not in (tmp_path / "board" / "board.md").read_text()
+    assert "<img" not in (tmp_path / "board" / "report.md").read_text()
