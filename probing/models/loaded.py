@@ -165,6 +165,27 @@ class LoadedModel:
         """Add a `Check.within`; raises FailedCheck unless it passed."""
         self.require(*Check.within(name, difference, bound, said, meaning))
 
+    def examined_texts(self, length: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The ids of three texts for a self-check, and where they are text: of TEXTS, at most
+        `length` sub-tokens, and the first with another last one of the text.
+
+        The first is half as long at most, so that it gets padding where every character is a
+        sub-token, too. Raises ModelError if it has no other sub-token to end with.
+        """
+        lengths = (min(self.longest, length // 2), min(self.longest, length))
+        (first, text), (second, text_of_second) = (
+            (ids[:most].copy(), np.flatnonzero(~special[:most]))
+            for (ids, _, special), most in zip(self.encode(TEXTS), lengths)
+        )
+        others = first[text][first[text] != first[text[-1:]]]
+        if not len(others):
+            raise ModelError(
+                f"functions of at most {self.longest} sub-tokens are too short for the self-check: allow longer ones"
+            )
+        changed = first.copy()
+        changed[text[-1]] = others[0]
+        return [first, second, changed], [text, text_of_second, text]
+
     def check_tokenizer(self) -> None:
         """Require that character offsets are reliable: each visible character of ASCII is in one
         sub-token, which spells it."""

@@ -186,20 +186,13 @@ class ScoringModel(LoadedModel):
         a decoder, from those before.
         """
         self.check_tokenizer()
-        lengths = (min(self.longest, _EXAMINED_LENGTH // 2), min(self.longest, _EXAMINED_LENGTH))
-        texts, places = [], []
-        for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
-            ids, special = ids[:most].copy(), special[:most]
-            chosen = np.flatnonzero(~special[:-1])[::_EVERY]
-            if self.mask is not None:
-                ids[chosen] = self.mask
-            texts.append(ids)
-            places.append(chosen)
-        columns = torch.as_tensor(places[0], device=self.device)
+        texts, places = self.examined_texts(_EXAMINED_LENGTH)
+        if self.mask is not None:
+            for ids, text in zip(texts, places):
+                ids[text[:-1][::_EVERY]] = self.mask
+        columns = torch.as_tensor(places[0][:-1][::_EVERY], device=self.device)
         rows = torch.zeros_like(columns)
-        other = texts[0].copy()
-        other[-1] = other[1] if other[1] != other[-1] else other[0]
-        both, alone, changed = self.inputs(texts), self.inputs(texts[:1]), self.inputs([other])
+        both, alone, changed = (self.inputs(some) for some in (texts[:2], texts[:1], texts[2:]))
         try:
             batched, single, moved = (
                 self.everywhere(inputs, rows, columns) for inputs in (both, alone, changed)

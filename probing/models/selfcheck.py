@@ -19,7 +19,7 @@ from transformers.utils import ModelOutput
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
 from probing.models.encoder import Encoder
-from probing.models.loaded import DRIFT, TEXTS, Batch, Check, error_line, largest
+from probing.models.loaded import DRIFT, Batch, Check, error_line, largest
 
 EncoderT = TypeVar("EncoderT", bound=Encoder)
 
@@ -74,32 +74,25 @@ def self_check(encoder: EncoderT) -> EncoderT:
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
     length = _LENGTH_WITH_WINDOW if local else _LENGTH
-    # the first is half as long at most, so that it gets padding where every character is a
-    # sub-token, too
-    lengths = (min(encoder.longest, length // 2), min(encoder.longest, length))
-    encoded = [
-        (ids[:most], special[:most])
-        for (ids, _, special), most in zip(encoder.encode(TEXTS), lengths)
-    ]
-    (first, special), _ = encoded
-    together = encoder.inputs([ids for ids, _ in encoded])
-    # no padding: both are of one length
-    changed = encoder.inputs([first, _with_another_end(first, special, encoder.longest)])
+    texts, _ = encoder.examined_texts(length)
+    first, _, other = texts
+    together = encoder.inputs(texts[:2])
+    changed = encoder.inputs([first, other])  # no padding: both are of one length
     try:
         padded, alone = _EagerRun.of(encoder, together), _EagerRun.of(encoder, changed)
     except Exception as error:  # models that need more than text raise errors of any type
         encoder.require(
             "runs on text", False, error_line(error), "it does not run on sub-tokens alone"
         )
-    texts, length = together["input_ids"].shape
-    encoder.require("runs on text", True, f"{texts} texts of up to {length} sub-tokens")
+    count, length = together["input_ids"].shape
+    encoder.require("runs on text", True, f"{count} texts of up to {length} sub-tokens")
     shapes = {tuple(getattr(m, "shape", ())) for m in padded.maps}
     heads = max((shape[1] for shape in shapes if len(shape) == 4), default=0)
     encoder.require(
         "maps between all sub-tokens",
-        shapes == {(texts, heads, length, length)},
+        shapes == {(count, heads, length, length)},
         f"{len(padded.maps)} layers of the shape {', '.join(map(str, sorted(shapes))) or 'nothing'}, expected "
-        f"({texts}, heads, {length}, {length})",
+        f"({count}, heads, {length}, {length})",
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
     padded, alone = padded.in_float32, alone.in_float32
@@ -265,17 +258,6 @@ def _check_what_is_seen(encoder: Encoder, padded: _EagerRun, alone: _EagerRun) -
         "it computes with other maps than it reports",
     )
     return causal
-
-
-def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.ndarray:
-    """The same sub-tokens, with the last one of the text replaced by another of them."""
-    text = ids[~special]
-    others = text[text != text[-1:]]
-    if not len(others):
-        raise ModelError(
-            f"functions of at most {longest} sub-tokens are too short for the self-check: allow longer ones"
-        )
-    return np.where(np.arange(len(ids)) == np.flatnonzero(~special)[-1], others[0], ids)
 
 
 def _relative_distance(ours: Tensor, theirs: Tensor) -> Tensor:
