@@ -126,26 +126,31 @@ class Maskable:
         """Random runs as long as those of `positions` (M,), outside of the nodes of a type, drawn
         by `seed`: sorted, int64 (M,).
 
-        Runs of several begin and end between words, as nodes do. Long ones are placed first, and
-        one for which there is no place as two halves. A run is harder to restore than as many
-        scattered sub-tokens, whatever it holds: a difference to this control is not due to that.
+        Runs of several begin and end between words, as nodes do, and touch no other where there is
+        room. Long ones are placed first, and one for which there is no place as two halves. A run
+        is harder to restore than as many scattered sub-tokens, whatever it holds: a difference to
+        this control is not due to that.
         """
         free = self.outside(node_type)
+        apart = free.copy()
         start, end = self.place[self.eligible].T
         inside = np.array([*map(_in_word, pairwise(f" {self.code} "))])
         rng, chosen = random.Random(seed), np.zeros(len(free), bool)
         lengths = sorted(map(len, self._eligible_runs(positions)))
         while lengths:
             length = lengths.pop()
-            before = np.append(0, np.cumsum(free))
-            fits = before[length:] - before[:-length] == length
-            if length > 1:
-                fits &= ~(inside[start[: len(fits)]] | inside[end[length - 1 :]])
-            first = np.flatnonzero(fits)
+            cut = inside[start[: len(free) - length + 1]] | inside[end[length - 1 :]]
+            for room in (apart, free):
+                before = np.append(0, np.cumsum(room))
+                fits = before[length:] - before[:-length] == length
+                first = np.flatnonzero(fits & ~cut if length > 1 else fits)
+                if len(first):
+                    break
             if len(first):
                 place = first[rng.randrange(len(first))]
                 chosen[place : place + length] = True
                 free[place : place + length] = False
+                apart[max(0, place - 1) : place + length + 1] = False
             else:
                 lengths = sorted([*lengths, length // 2, length - length // 2])
         return self.eligible[chosen]
