@@ -46,7 +46,7 @@ EARLIER = (
     _PROBE,
     f"{_MASK} --limit 2",
     "export results --output entries",
-    "board entries --output board",
+    "board entries --data data --output board",
 )
 """What has been done before."""
 
@@ -54,7 +54,7 @@ COMMANDS = {
     "build": "build --source code --config python --config python_exact --output data",
     "probe": f"{_PROBE} --max-length 300",
     "mask": f"{_MASK} --limit 9",
-    "board": "board entries --output board",
+    "board": "board entries --data data --output board",
 }
 """What is done then: every output has an earlier one, which it replaces or stands beside."""
 
