@@ -85,13 +85,18 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     models: dict[str, ProbedModel] = {}
     for name, file in ledgers.items():
         result = ProbeResult.from_file(file)
-        system = paper.name_of(name, language) or name
-        if system in {*models, *_WITHOUT_MODEL}:  # a model may be in a folder with such a name
-            system = f"{name} (model)"
+        system = system_name(name, language)
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
         ranks = result.ledger if functions is None else result.ledger.only(functions)
         rows += [*_means(config, system, ranks), *_relations(config, system, ranks)]
     return Measured(models, rows)
+
+
+def system_name(model: str, language: str) -> str:
+    """The paper's name of a model that it probed, else its own, which is never that of a baseline:
+    a model may be in a folder with such a name."""
+    name = paper.name_of(model, language) or model
+    return f"{name} (model)" if name in _WITHOUT_MODEL else name
 
 
 def _common_functions(
