@@ -100,7 +100,7 @@ class MaskedSubmission(Submission):
     LAYOUT = Layout(ARMS, (*OUTCOMES, MASKED_COLUMN), unit="millionths")
 
     instrument: Literal["masking"]
-    version: Literal[2]
+    version: Literal[3]
     settings: MaskedSettings
     run: MaskedRun
     dropped: Annotated[dict[str, records.Number], exactly(mask_result.DROPPED)]

@@ -219,7 +219,7 @@ CASES = [
     (fewer_skips, FEWER),
     (filling_the_memory, "at most 3,000,000 pairs"),
     (said("instrument", "attention"), "unknown field|lacks the field"),
-    (said("version", 1), "version is 1, expected 2"),
+    (said("version", 1), "version is 1, expected 3"),
     (said("settings.control", "x"), "'sub-tokens' or 'spans'"),
     (said("settings.node_types", []), "at least 1 item"),
     (said("settings.node_types", ["parameters", "string"]), SOME),
