@@ -52,10 +52,8 @@ def arm(page, place):
 def test_marks_by_hand(opened):
     """Two nodes of eight bytes each, without the space in front; `~~~~~~ a` stands for `return a`."""
     t1 = arm(opened, 0)
-    assert t1.locator("ins").all_inner_texts() == ["~"] * 12
-    assert t1.locator("del").all_inner_texts() == list("returnreturn")
-    right = t1.locator(".right").evaluate_all("all => all.map((one) => one.textContent)")
-    assert right == [" ", "a", " ", "1"]
+    assert t1.locator("ins").all_inner_texts() == ["~~~~~~ a", "~~~~~~ 1"]
+    assert t1.locator("del").all_inner_texts() == ["return a", "return 1"]
     assert [line.partition("~")[0] for line in t1.locator(".line").evaluate_all("all => all.map((line) => line.textContent)")] == [
         "def f(a):", "    if a:", "        ", "    ",
     ]  # fmt: skip
@@ -67,11 +65,7 @@ def test_marks_by_hand(opened):
         f"{similar[name]:.3f}" for name in ("jaccard", "sorensen_dice", "levenshtein")
     ]
     assert "−2.500" in said  # 12 of 16 have −3, the others −1
-    right, wrong = (
-        arm(opened, 1).locator(".right").count(),
-        arm(opened, 1).locator(".wrong").count(),
-    )
-    assert right + wrong == 16
+    (right,) = re.findall(r"^\d+", arm(opened, 1).locator(".numbers").inner_text())
     assert opened.locator("#found").inner_text() == (
         "Of 16 sub-tokens in nodes of the type return_statement, the model restores 4; of as many random ones, "
         f"{right}."
@@ -105,7 +99,10 @@ def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
             expected = [f"{row[of]:.3f}" for of in ("jaccard", "sorensen_dice", "levenshtein")]
             assert re.findall(r"\d\.\d{3}", said)[:3] == expected
             assert said.startswith(f"{row['hits_1']} of {row['masked']} restored.")
-            assert arm(page, place).locator(".wrong").count() == row["masked"] - row["hits_1"]
+            wrong = arm(page, place).locator(".wrong").count()
+            assert wrong <= row["masked"] - row["hits_1"] and (wrong > 0) == (
+                row["masked"] > row["hits_1"]
+            )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +185,7 @@ def test_narrow_page(model, planted, page, scheme):
     page.emulate_media(color_scheme=scheme)
     code = f"def f(a):\n    return {'.'.join(['a' * 20] * 8)}\n    return {'return' * 12}\n"
     page.set_content(probing.show_masked(str(model), code, node_type="return_statement").html)
-    assert arm(page, 0).locator(".wrong").count() > 70
+    assert arm(page, 0).locator(".wrong").count() == 2
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

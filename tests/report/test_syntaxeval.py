@@ -245,7 +245,7 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
     `restored`: its gain in T0 over the commonest sub-token; `filled`: that over fillers in T1, by node type.
     """
     made = Planted(
-        SimpleNamespace(control=control), "", [*effects], {}, {}, 9, 9, 0, {}, {}, {}, {}, None
+        SimpleNamespace(control=control), "", [*effects], {}, {}, 9, 9, 0, {}, {}, {}, None
     )
     by_outcome = {"jaccard": {}, "restored": {}, "log_probability": {}}
     gains = {"jaccard": {}, "restored": {}}
