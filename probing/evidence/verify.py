@@ -385,13 +385,6 @@ class Verifier(Generic[AnyExperiment]):
             finding += f"; {unread} more were not read"
         return Criterion("functions", claimed.tolist() == functions, finding)
 
-    @property
-    def tolerance(self) -> Mapping[str, float]:
-        """TOLERANCE; by default, all numbers that are not whole are rounded to three decimals."""
-        columns = self.ledger.rows.dtype
-        rounded = (name for name in columns.names if columns[name].kind == "f")
-        return self.TOLERANCE or dict.fromkeys(rounded, DECIMALS_APART)
-
     def published(self, ledger: Any) -> Points:
         """What each function of a ledger adds to each published number, in points: (F,)."""
         return {}
@@ -456,7 +449,7 @@ class Verifier(Generic[AnyExperiment]):
     def rerun(self, functions: Sequence[Any]) -> Rerun:
         """Run functions again."""
         parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
-        return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
+        return Rerun(type(self.ledger).concatenate(parts).rows, self.TOLERANCE)
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
