@@ -49,12 +49,6 @@ if TYPE_CHECKING:
 )
 @options.shared("dtype device batch_tokens limit sample shard direction max_length pool")
 @click.option(
-    "--also-fits",
-    multiple=True,
-    metavar="MODEL",
-    help="Keep only functions that also fit this model.",
-)
-@click.option(
     "--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself."
 )
 @options.shared("seed wide as_json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -146,7 +146,8 @@ class Settings(ControlledSettings):
     section 4)."""
 
     direction: str
-    also_fits: Texts  # other models that a function must fit
+    # files of before may name models that a function had to fit, too
+    also_fits: Annotated[Texts, Field(max_length=0)] = ()
     control: str | None = None
     seed: int | None = None
 
@@ -157,7 +158,7 @@ class Settings(ControlledSettings):
         return {
             **super().signature_fields(),
             "pool": self.pools,
-            "also_fits": ",".join(self.also_fits) or "-",
+            "also_fits": "-",
             "not_predicted": never_predicted or None,
         }
 

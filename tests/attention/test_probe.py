@@ -313,25 +313,6 @@ def test_functions_that_are_too_long_are_skipped_and_counted(tiny_model, fewer_f
     assert result.functions == len(labelled) - longer
 
 
-def test_also_fits(tiny_model, fewer_functions, tmp_path):
-    """Beside a model with 120 positions, only functions that fit both are used."""
-    from transformers import BertConfig, BertModel
-
-    small = tmp_path / "small"
-    sizes = {
-        "num_hidden_layers": 1,
-        "num_attention_heads": 1,
-        "hidden_size": 8,
-        "intermediate_size": 8,
-    }
-    BertModel(BertConfig(**sizes, max_position_embeddings=120)).save_pretrained(small)
-    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(small)
-    expected = probe(tiny_model, fewer_functions, "python", max_length=120).ledger
-    found = probe(tiny_model, fewer_functions, "python", also_fits=[str(small)])
-    assert found.skips[f"too long for {small}"] > 0
-    np.testing.assert_array_equal(found.ledger.function, expected.function)
-
-
 def causal_model(tiny_model):
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
@@ -610,12 +591,19 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
         probe(tiny_model, fewer_functions, "python", control="random-weigths")
 
 
-def test_ranks_by_other_weights_are_no_longer_read(result):
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("weights", "norm", "weights is 'norm', expected 'attention'"),
+        ("also_fits", ["a/b"], "also_fits is .*a/b.*, expected at most 0 of them"),
+    ],
+)
+def test_runs_that_cannot_be_asked_for_any_more_are_not_read(result, name, value, reason):
     assert "weights" not in result.to_json().split('"versions"')[0]
     header = json.loads(json.dumps(result.ledger.settings))
-    header["settings"]["weights"] = "norm"
+    header["settings"][name] = value
     forged = dataclasses.replace(result.ledger, settings=header)
-    with pytest.raises(LedgerError, match=r"weights.*norm.*expected 'attention'"):
+    with pytest.raises(LedgerError, match=reason):
         ProbeResult.from_ledger(forged)
 
 

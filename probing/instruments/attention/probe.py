@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +31,6 @@ from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.models.location import checkpoints, step_of, trainings
-from probing.models.subtokens import no_panic
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
@@ -61,7 +60,6 @@ def probe(
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
     pool: str = SUM,
-    also_fits: Sequence[str] = (),
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -79,8 +77,7 @@ def probe(
     `dependent-to-head`, as published for natural language and the only one for models that cannot
     see later tokens; by default that of the language, if the model supports it. `max_length`: the
     most sub-tokens, special tokens included, of a function, 511 in the paper.
-    `pool`: one of `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that
-    a function must fit, so that scores compare. `control`: one of
+    `pool`: one of `codesyntax_dataset.protocol.POOLS`. `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
     with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
     result says. `output`: a folder for the result and its ledger, in which an interrupted run
@@ -109,7 +106,7 @@ def probe(
         max_length=max_length,
         pool=pool,
     )
-    return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
+    return run(Probing(session, functions, direction, batch_tokens), output, shard)
 
 
 @dataclass
@@ -118,10 +115,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     RESULT = ProbeResult
     PART = 64
-    SETTING_FIELDS = ("direction", "also_fits")
+    SETTING_FIELDS = ("direction",)
 
     direction: str | None = None
-    also_fits: Sequence[str] = ()
     batch_tokens: int | None = None
 
     @cached_property
@@ -133,31 +129,16 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             raise ModelError(
                 f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}"
             )
-        others = self._other_tokenizers
         encoder = self.session.encoder(
             self.data.seed if self.data.control == RANDOM_WEIGHTS else None
         )
-        tokenizers = {
-            encoder.name: encoder.tokenizer,
-            **{name: tokenizer for name, (tokenizer, _) in others.items()},
-        }
-        for name, tokenizer in tokenizers.items():
-            check_language(tokenizer, name, language_of(self.data.config).name)
+        check_language(encoder.tokenizer, encoder.name, language_of(self.data.config).name)
         if encoder.causal and self.direction == HEAD_TO_DEPENDENT:
             raise ModelError(
                 f"{encoder.name} cannot see later tokens, and nearly all dependents are later tokens: it scores 0 in "
                 f"the direction {HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
             )
         return encoder
-
-    @cached_property
-    def _other_tokenizers(self) -> dict[str, tuple]:
-        from probing.models.load import load_tokenizer  # transformers takes seconds to import
-
-        return {
-            name: load_tokenizer(name, max_length=self.session.max_length)
-            for name in self.also_fits
-        }
 
     @cached_property
     def encoded(self) -> Encoded:
@@ -170,16 +151,11 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         skips: Counter[str] = Counter()
         for batch in rows(data.dataset, data.limit):
             texts = [row["code"] for row in batch]
-            too_long = _too_long_for(texts, self._other_tokenizers)
-            for row, longer_than, (ids, offsets, special) in zip(
-                batch, too_long, encoder.encode(texts)
-            ):
+            for row, (ids, offsets, special) in zip(batch, encoder.encode(texts)):
                 if not row["relations"]:
                     skips["no relations"] += 1
                 elif len(ids) > encoder.longest:
                     skips[f"more than {encoder.longest} sub-tokens"] += 1
-                elif longer_than:
-                    skips[f"too long for {longer_than}"] += 1
                 else:
                     start, end = (
                         np.asarray(row["token_start"], np.int64),
@@ -220,7 +196,6 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             "can be scored",
             settings={
                 "direction": direction,
-                "also_fits": tuple(sorted(self.also_fits)),
                 "begin": encoder.begin,
                 "pool": self.session.pool,
             },
@@ -276,21 +251,6 @@ class Encoded(NamedTuple):
 def default_direction(encoder: Encoder, config: str) -> str:
     """That of the language of `config`, or the only one that the model supports."""
     return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
-
-
-def _too_long_for(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
-    """For each text, the first of the other models for which it is too long, or an empty string."""
-    from probing.models.subtokens import begin_token
-
-    models = [""] * len(texts)
-    for name, (tokenizer, longest) in others.items():
-        in_front = begin_token(tokenizer) is not None  # if it is that of a decoder
-        with no_panic():
-            encoded = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
-        for number, ids in enumerate(encoded):
-            if in_front + len(ids) > longest:
-                models[number] = models[number] or name
-    return models
 
 
 class Done(NamedTuple):
