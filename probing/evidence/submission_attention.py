@@ -36,7 +36,7 @@ from probing.evidence.submission import Facts, Submission, Tables, digest_of
 from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
-from probing.runs.settings import BY_SUM, Settings
+from probing.runs.settings import Settings
 from probing.stats.hits import Group, Hits
 from probing.stats.hits_file import Layout
 
@@ -58,7 +58,6 @@ class AttentionSettings(submission.ModelRun, Settings):  # type: ignore[misc]  #
     """The settings of a probe of a model."""
 
     direction: Annotated[str, submission.one_of(DIRECTIONS)]
-    pool: Literal["sum"] = BY_SUM
 
 
 class AttentionRun(submission.SubmittedRun, ProbeRun):

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
+from codesyntax_dataset.protocol import ATTENTION
 from probing.models.files import HEAD_MARK
 from probing.runs.records import Count, Number, Record, Texts
 
@@ -58,7 +58,7 @@ def extent(limit: Limit, units: str = "functions") -> str:
 
 
 BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
-BY_SUM: Any = Field(default=SUM, exclude_if=lambda pool: pool == SUM)
+BY_SUM: Any = Field(default="sum", exclude_if=lambda pool: pool == "sum")
 NO_TOKEN: Any = Field(default=None, exclude_if=lambda token: token is None)
 
 
@@ -117,23 +117,18 @@ class ControlledSettings(RankingSettings):
     # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
     control: str | None
     seed: int | None  # of the control
-    pool: str = BY_SUM  # one of POOLS
+    # over a token's sub-tokens; files of before may say others
+    pool: Literal["sum"] = BY_SUM
 
     @property
     def deviations(self) -> list[str]:
-        pooled = [] if self.pool == SUM else [f"{self.pool}-pooled"]
-        return [*super().deviations, *pooled, *([] if self.control is None else [self.control])]
+        return [] if self.control is None else [self.control]
 
     def signature_fields(self) -> dict[str, Any]:
         return {
             **super().signature_fields(),
             "control": self.control and f"{self.control}/{self.seed}",
         }
-
-    @property
-    def pools(self) -> str:
-        """How a token's weight comes about, and a reading token's row."""
-        return self.pool if self.pool in (FIRST, LAST) else f"{self.pool}-mean"
 
     @property
     def precision(self) -> str:
@@ -157,7 +152,7 @@ class Settings(ControlledSettings):
         )
         return {
             **super().signature_fields(),
-            "pool": self.pools,
+            "pool": "sum-mean",  # over a token's sub-tokens, and over a reading token's
             "also_fits": "-",
             "not_predicted": never_predicted or None,
         }

@@ -595,36 +595,18 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
     ("name", "value", "reason"),
     [
         ("weights", "norm", "weights is 'norm', expected 'attention'"),
+        ("pool", "mean", "pool is 'mean', expected 'sum'"),
         ("also_fits", ["a/b"], "also_fits is .*a/b.*, expected at most 0 of them"),
     ],
 )
 def test_runs_that_cannot_be_asked_for_any_more_are_not_read(result, name, value, reason):
-    assert "weights" not in result.to_json().split('"versions"')[0]
+    said = result.to_json().split('"versions"')[0]
+    assert "weights" not in said and '"pool"' not in said and "|pool:sum-mean|" in said
     header = json.loads(json.dumps(result.ledger.settings))
     header["settings"][name] = value
     forged = dataclasses.replace(result.ledger, settings=header)
     with pytest.raises(LedgerError, match=reason):
         ProbeResult.from_ledger(forged)
-
-
-@pytest.mark.parametrize(
-    "pool",
-    ["mean", "first", *(pytest.param(pool, marks=pytest.mark.long) for pool in ("max", "last"))],
-)
-def test_pools_say_what_they_are(tiny_model, fewer_functions, result, tmp_path, pool):
-    """Other ranks, which come out again; tests/attention/test_ranking.py has the pools."""
-    model, signed = str(tiny_model), {"mean": "mean-mean", "max": "max-mean"}.get(pool, pool)
-    pooled = probe(model, fewer_functions, "python", pool=pool, output=tmp_path)
-    file, _ = pooled.paths(tmp_path)
-    assert f"|pool:{signed}|" in pooled.signature and "|pool:sum-mean|" in result.signature
-    assert (
-        f".{pool}-pooled." in file.name
-        and (pooled.ledger.ranks != result.ledger.ranks).mean() > 0.05
-    )
-    assert verify(file, model=model, data=fewer_functions, functions=4).accepted
-    assert '"pool"' not in result.to_json().split('"versions"')[0]
-    with pytest.raises(UnknownName, match="mean"):
-        probe(model, fewer_functions, "python", pool=f"{pool}s")
 
 
 def test_shuffled_attention_finds_by_chance(tiny_model, fewer_functions, result, tmp_path):

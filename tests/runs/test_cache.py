@@ -136,7 +136,6 @@ def test_everything_that_matters_is_in_the_key(
         "direction": key(direction="dependent-to-head"),
         "max_length": key(max_length=120),
         "weights": key(spoiled("other weights", longer("model.safetensors"))),
-        "another pool": key(pool="max"),
         "configuration": key(spoiled("other config", longer("config.json"))),
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
         "random weights": key(control="random-weights"),

@@ -22,7 +22,6 @@ from codesyntax_dataset.protocol import (
     PAPER_LENGTH,
     RANDOM_WEIGHTS,
     SHUFFLED_ATTENTION,
-    SUM,
 )
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import OffsetsError, align
@@ -59,7 +58,6 @@ def probe(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
-    pool: str = SUM,
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -77,7 +75,7 @@ def probe(
     `dependent-to-head`, as published for natural language and the only one for models that cannot
     see later tokens; by default that of the language, if the model supports it. `max_length`: the
     most sub-tokens, special tokens included, of a function, 511 in the paper.
-    `pool`: one of `codesyntax_dataset.protocol.POOLS`. `control`: one of
+    `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
     with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
     result says. `output`: a folder for the result and its ledger, in which an interrupted run
@@ -104,7 +102,6 @@ def probe(
         dtype=dtype,
         device=device,
         max_length=max_length,
-        pool=pool,
     )
     return run(Probing(session, functions, direction, batch_tokens), output, shard)
 
@@ -143,7 +140,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
-        data, encoder, pool = self.data, self.encoder, self.session.pool
+        data, encoder = self.data, self.encoder
         shuffled_by = data.seed if data.control == SHUFFLED_ATTENTION else None
         never_predicted = variant_of(data.config).never_predicted
         encoded: list[EncodedFunction] = []
@@ -169,12 +166,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                     except OffsetsError:
                         skips["offsets of sub-tokens run backwards"] += 1
                         continue
-                    alignment = alignment.pooled(pool).without(
-                        never_predicted, row["code"], start, end
-                    )
+                    alignment = alignment.without(never_predicted, row["code"], start, end)
                     table = EdgeTable.from_rows([(row["index"], row)], relations)
                     encoded.append(
-                        EncodedFunction(row["index"], ids, alignment, table, shuffled_by, pool)
+                        EncodedFunction(row["index"], ids, alignment, table, shuffled_by)
                     )
         return Encoded(encoded, relations, skips)
 
@@ -197,7 +192,6 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             settings={
                 "direction": direction,
                 "begin": encoder.begin,
-                "pool": self.session.pool,
             },
             run={
                 "attention": encoder.path,
@@ -283,7 +277,6 @@ def probe_models(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
-    pool: str = SUM,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
     **asked: Any,
@@ -325,7 +318,6 @@ def probe_models(
                 dtype=dtype,
                 device=device,
                 max_length=max_length,
-                pool=pool,
             )
             name = model if revision is None else f"{model}@{revision}"
             for functions in reads:

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from codesyntax_dataset.protocol import MAX, MEAN, SUM
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.models import transfer
@@ -256,10 +255,8 @@ class Plan:
         send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
         self.heads, self.elements = heads, elements
-        # of one sub-token, all are the same
-        self.pool = functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM
-        # a token's weight in a row is the sum, or what the pool says, over its sub-tokens; a
-        # reading token's row is the mean over its own
+        # a token's weight in a row is the sum over its sub-tokens; a reading token's row is the
+        # mean over its own
         first_sub, last_sub = (
             _pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1)
         )
@@ -414,11 +411,7 @@ class Plan:
             # (G * S, N * H)
             table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
             # (G, N * H, T)
-            words = (
-                _pooled_sums(table, sub_tokens, bags, self.pool)
-                .unflatten(0, (count, -1))
-                .transpose(1, 2)
-            )
+            words = _pooled_sums(table, sub_tokens, bags).unflatten(0, (count, -1)).transpose(1, 2)
             # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
@@ -545,11 +538,11 @@ def _at(rows: Tensor, token: Tensor) -> Tensor:
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
-def _pooled_sums(table: Tensor, index: Tensor, ends: Tensor, pool: str = SUM) -> Tensor:
-    """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one
-    by one, so that no split changes a sum."""
+def _pooled_sums(table: Tensor, index: Tensor, ends: Tensor) -> Tensor:
+    """Sums of rows of `table`: the first of those at `index[: ends[1]]`, one by one, so that no
+    split changes a sum."""
     return torch.nn.functional.embedding_bag(
-        index, table, ends, mode=pool, include_last_offset=True
+        index, table, ends, mode="sum", include_last_offset=True
     )
 
 

@@ -76,7 +76,7 @@ def with_edges(
             columns = {name: column[of_function] for name, column in function.edges.columns.items()}
             edges = replace(function.edges, **columns)
             same = function.index, function.ids, function.alignment
-            read.append(ReadFunction(*same, edges, function.shuffled_by, function.pool))
+            read.append(ReadFunction(*same, edges, function.shuffled_by))
     return read
 
 
