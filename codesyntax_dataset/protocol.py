@@ -58,9 +58,8 @@ PAPER_LENGTH = 511
 ATTENTION = "attention"
 """What heads are ranked by: attention weights."""
 
-CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS, CONTROL_TASK = (
+CONTROLS = RANDOM_WEIGHTS, REDRAWN_DEPENDENTS, CONTROL_TASK = (
     "random-weights",
-    "shuffled-attention",
     "redrawn-dependents",
     "control-task",
 )

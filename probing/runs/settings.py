@@ -12,7 +12,7 @@ from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from codesyntax_dataset.protocol import ATTENTION
+from codesyntax_dataset.protocol import ATTENTION, CONTROLS
 from probing.models.files import HEAD_MARK
 from probing.runs.records import Count, Number, Record, Texts
 
@@ -56,6 +56,8 @@ def extent(limit: Limit, units: str = "functions") -> str:
         return f"{limit.size} {units} drawn by seed {limit.seed}"
     return "" if limit is None else f"first {limit} {units}"
 
+
+Control = Literal[None, *CONTROLS]  # type: ignore[valid-type]
 
 BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
 BY_SUM: Any = Field(default="sum", exclude_if=lambda pool: pool == "sum")
@@ -114,8 +116,8 @@ class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
 
     dtype: str
-    # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
-    control: str | None
+    # not the model or not the labels, but a comparison
+    control: Control
     seed: int | None  # of the control
     # over a token's sub-tokens; files of before may say others
     pool: Literal["sum"] = BY_SUM
@@ -143,7 +145,7 @@ class Settings(ControlledSettings):
     direction: str
     # files of before may name models that a function had to fit, too
     also_fits: Annotated[Texts, Field(max_length=0)] = ()
-    control: str | None = None
+    control: Control = None
     seed: int | None = None
 
     def signature_fields(self) -> dict[str, Any]:

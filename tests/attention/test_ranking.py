@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from unittest.mock import Mock
 
@@ -157,7 +156,6 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
             for case in [
                 (DEPENDENT_TO_HEAD, "both ways"),
                 (HEAD_TO_DEPENDENT, "causal"),
-                *((direction, "shuffled") for direction in DIRECTIONS),
             ]
         ),
     ],
@@ -169,8 +167,6 @@ def test_any_budget_gives_the_same_bytes(direction, kind):
     whole = torch.device("cpu"), 1 << 30, direction
     for number in range(6):
         function, *_ = random_function(rng, number, 1, heads)
-        if kind == "shuffled":
-            function = replace(function, shuffled_by=5)
         length = len(function.ids)
         scores = torch.from_numpy(
             rng.normal(scale=9, size=(1, heads, length, length)).astype(np.float32)
@@ -242,27 +238,6 @@ def test_kinds_of_attended_tokens_are_counted_alike_for_functions_that_are_read_
     groups, together = counted(range(6), 1 << 20)
     assert groups < 6 and together.sum() > 10
     assert (together == sum(counted([index], 1 << 20)[1] for index in range(6))).all()
-
-
-def test_shuffled_attention_is_that_of_other_tokens():
-    """Of each token that which a seed, the function and the layer draw, for each head, and the same in all rows."""
-    edges = [(0, 1, 2), (3, 0, 0), (4, 2, 4)]
-    place = np.arange(5, dtype=np.int32)
-    function = EncodedFunction(
-        7, place, Alignment(place, place), edge_table(5, edges, 7), shuffled_by=3
-    )
-    ranker = BatchRanker([function], 1, 2, 5, torch.device("cpu"), 1000)
-    weights = torch.rand(1, 2, 5, 5)
-    ranker(rows_of(weights))
-    weights[..., place, place] = 0
-    drawn = np.random.default_rng([3, 7, 0]).random((2, 5)).argsort(axis=-1)
-    shuffled = np.stack([of_head[:, tokens] for of_head, tokens in zip(weights[0].numpy(), drawn)])[
-        None
-    ]
-    assert (
-        ranker.found.tolist()
-        == plain_ranks(shuffled, [("r", *edge) for edge in edges], HEAD_TO_DEPENDENT).tolist()
-    )
 
 
 def test_bounds_of_ranks_by_hand():

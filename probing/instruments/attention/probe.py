@@ -21,7 +21,6 @@ from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
     PAPER_LENGTH,
     RANDOM_WEIGHTS,
-    SHUFFLED_ATTENTION,
 )
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import OffsetsError, align
@@ -77,7 +76,7 @@ def probe(
     most sub-tokens, special tokens included, of a function, 511 in the paper.
     `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
-    with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
+    or on other edges (see `probing.runs.data`), which the
     result says. `output`: a folder for the result and its ledger, in which an interrupted run
     continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of
     the functions and write it to `output` for `probing.merge`; the result is then None.
@@ -141,7 +140,6 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
         data, encoder = self.data, self.encoder
-        shuffled_by = data.seed if data.control == SHUFFLED_ATTENTION else None
         never_predicted = variant_of(data.config).never_predicted
         encoded: list[EncodedFunction] = []
         relations: list[str] = []
@@ -168,9 +166,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                         continue
                     alignment = alignment.without(never_predicted, row["code"], start, end)
                     table = EdgeTable.from_rows([(row["index"], row)], relations)
-                    encoded.append(
-                        EncodedFunction(row["index"], ids, alignment, table, shuffled_by)
-                    )
+                    encoded.append(EncodedFunction(row["index"], ids, alignment, table))
         return Encoded(encoded, relations, skips)
 
     def prepare(self) -> Prepared[EncodedFunction]:

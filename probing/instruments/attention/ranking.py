@@ -79,9 +79,7 @@ class BatchListener:
         """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
-            self.on_layer(
-                plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group), self.layer)
-            )
+            self.on_layer(plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group)))
             edge += plan.edges
         self.layer += 1
 
@@ -270,10 +268,6 @@ class Plan:
         # (G, 1, 1, T)
         self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[:, None, None]
         self.token = torch.arange(tokens, device=device)
-        self.shuffled = [
-            (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped))
-            for function in functions
-        ]
 
         head, first, last = (
             np.concatenate([getattr(f.edges, name) for f in functions]).astype(np.int64)
@@ -300,7 +294,7 @@ class Plan:
         # the last token that may have weight in a row, or is ranked in it
         reach = np.full(tokens, tokens - 1)
         width = np.full(tokens, length)  # sub-tokens up to that one
-        if causal and len(functions) == 1 and functions[0].shuffled_by is None:
+        if causal and len(functions) == 1:
             reach = (
                 np.searchsorted(np.maximum.accumulate(first_sub[0]), last_sub[0], side="right") - 1
             )
@@ -395,7 +389,7 @@ class Plan:
                 )
             yield send(part), send(index.ravel()), send(ends)
 
-    def pooled(self, rows: Callable[[Tensor, int], Tensor], layer: int) -> Pooled:
+    def pooled(self, rows: Callable[[Tensor, int], Tensor]) -> Pooled:
         """Pool the sub-token rows of a layer, block by block; `rows` returns those at positions,
         (G, H, R, S)."""
         count = len(self.floor)
@@ -416,29 +410,7 @@ class Plan:
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
             weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)
-            own = block.own.expand(-1, self.heads, -1)
-            weights.scatter_(2, own, 0.0)
-            if any(seed is not None for seed, _, _ in self.shuffled):
-                by_function = weights.unflatten(0, (count, -1))
-                weights = by_function.gather(
-                    -1, self._sources(layer)[:, None].expand_as(by_function)
-                ).flatten(0, 1)
-                weights.scatter_(2, own, 0.0)
-            yield block, weights
-
-    def _sources(self, layer: int) -> Tensor:
-        """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and
-        head, for all rows."""
-        sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), self.heads, 1))
-        for function_sources, (seed, index, mapped) in zip(sources, self.shuffled):
-            if seed is not None:
-                drawn = (
-                    np.random.default_rng([seed, index, layer])
-                    .random((self.heads, len(mapped)))
-                    .argsort(axis=-1)
-                )
-                function_sources[:, mapped] = mapped[drawn]
-        return transfer.send(sources, self.token.device)
+            yield block, weights.scatter_(2, block.own.expand(-1, self.heads, -1), 0.0)
 
     def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> Tensor:
         """Ranks in word-level rows: uint8 (rules, E, H, slacks).
