@@ -58,14 +58,8 @@ PAPER_LENGTH = 511
 ATTENTION = "attention"
 """What heads are ranked by: attention weights."""
 
-POOLS = SUM, MEAN, MAX, FIRST, LAST = "sum", "mean", "max", "first", "last"
-"""How sub-tokens make a token. The first three say what the weight of a token in a row is, over its
-sub-tokens; the row of a reading token is the mean over its own. Of `first` and `last`, only this
-sub-token reads and is read."""
-
-CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS, CONTROL_TASK = (
+CONTROLS = RANDOM_WEIGHTS, REDRAWN_DEPENDENTS, CONTROL_TASK = (
     "random-weights",
-    "shuffled-attention",
     "redrawn-dependents",
     "control-task",
 )

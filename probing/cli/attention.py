@@ -47,13 +47,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
-@options.shared("dtype device batch_tokens limit sample shard direction max_length pool")
-@click.option(
-    "--also-fits",
-    multiple=True,
-    metavar="MODEL",
-    help="Keep only functions that also fit this model.",
-)
+@options.shared("dtype device batch_tokens limit sample shard direction max_length")
 @click.option(
     "--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself."
 )

@@ -131,7 +131,7 @@ def surprise(**arguments: Any) -> None:
     type=options.POSITIVE,
     help="Draw at most this many edges of each relation and split.",
 )
-@options.shared("output revision dtype device limit sample shard max_length pool")
+@options.shared("output revision dtype device limit sample shard max_length")
 @click.option(
     "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
 )
@@ -210,7 +210,7 @@ def _run_instrument(
     options.check((), arguments["data"])
     from probing.runs.session import Session
 
-    where_and_how = ("revision", "dtype", "device", "max_length", "pool")
+    where_and_how = ("revision", "dtype", "device", "max_length")
     loaded = {option: arguments.pop(option) for option in where_and_how if option in arguments}
     session = Session(options.with_gguf(model, gguf), **loaded)
     for config, split in runs:

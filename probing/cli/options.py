@@ -14,9 +14,7 @@ from codesyntax_dataset.languages import language_of, unedited
 from codesyntax_dataset.protocol import (
     DIRECTIONS,
     PAPER_LENGTH,
-    POOLS,
     SPLITS,
-    SUM,
 )
 from probing.cli.group import note
 
@@ -104,12 +102,6 @@ batch_tokens = click.option(
 
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=POSITIVE, help="Skip functions with more sub-tokens."
-)
-pool = click.option(
-    "--pool",
-    default=SUM,
-    type=click.Choice(POOLS),
-    help="Pool the weights of a token's sub-tokens so; first, last: read and rank only this one.",
 )
 cluster = click.option(
     "--cluster",

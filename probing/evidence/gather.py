@@ -52,7 +52,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, load
 from probing.instruments.masking.result import MaskResult
 from probing.instruments.registry import INSTRUMENTS
-from probing.runs.data import RELABELLED, check_control, find_data, load_functions
+from probing.runs.data import RELABELLED, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Limit, Settings
@@ -498,7 +498,6 @@ def _check_edges(probed: Probed, part: str, edges: Edges) -> None:
     functions."""
     result = getattr(probed, part)
     settings = result.settings
-    check_control(settings.control)
     labels = edges.settings.labels
     other = settings.labels != labels
     if other and settings.control not in RELABELLED and settings.limit is None:

@@ -36,7 +36,7 @@ from probing.evidence.submission import Facts, Submission, Tables, digest_of
 from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
-from probing.runs.settings import BY_SUM, Settings
+from probing.runs.settings import Settings
 from probing.stats.hits import Group, Hits
 from probing.stats.hits_file import Layout
 
@@ -44,7 +44,7 @@ MeanCell = tuple[str, str, str]
 """A protocol, a rule, and a k."""
 
 # parts of a signature that models of one table need not share
-_OF_MODEL = ("model", "also-fits", "begin")
+_OF_MODEL = ("model", "begin")
 
 Size = Annotated[int, Field(ge=1, le=1000)]
 Places = Annotated[tuple[records.Number, ...], FailFast(), listed, Field(max_length=10**5)]
@@ -58,8 +58,6 @@ class AttentionSettings(submission.ModelRun, Settings):  # type: ignore[misc]  #
     """The settings of a probe of a model."""
 
     direction: Annotated[str, submission.one_of(DIRECTIONS)]
-    also_fits: Annotated[tuple[submission.Model, ...], FailFast(), listed]
-    pool: Literal["sum"] = BY_SUM
 
 
 class AttentionRun(submission.SubmittedRun, ProbeRun):

@@ -385,13 +385,6 @@ class Verifier(Generic[AnyExperiment]):
             finding += f"; {unread} more were not read"
         return Criterion("functions", claimed.tolist() == functions, finding)
 
-    @property
-    def tolerance(self) -> Mapping[str, float]:
-        """TOLERANCE; by default, all numbers that are not whole are rounded to three decimals."""
-        columns = self.ledger.rows.dtype
-        rounded = (name for name in columns.names if columns[name].kind == "f")
-        return self.TOLERANCE or dict.fromkeys(rounded, DECIMALS_APART)
-
     def published(self, ledger: Any) -> Points:
         """What each function of a ledger adds to each published number, in points: (F,)."""
         return {}
@@ -456,7 +449,7 @@ class Verifier(Generic[AnyExperiment]):
     def rerun(self, functions: Sequence[Any]) -> Rerun:
         """Run functions again."""
         parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
-        return Rerun(type(self.ledger).concatenate(parts).rows, self.tolerance)
+        return Rerun(type(self.ledger).concatenate(parts).rows, self.TOLERANCE)
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
@@ -551,7 +544,7 @@ def verify_each(
 
     def session_of(file: Path, settings: Any) -> Session:
         session = Session.again(file, settings, model, device)
-        fields = ("model", "revision", "dtype", "max_length", "pool", "begin")
+        fields = ("model", "revision", "dtype", "max_length", "begin")
         return sessions.setdefault(tuple(getattr(session, name) for name in fields), session)
 
     def again(verifier: Verifier) -> tuple[Criterion, Draw]:

@@ -25,20 +25,19 @@ _REPORT = "probing.report"
 
 @dataclass(frozen=True)
 class Instrument:
-    """The parts of an instrument, each as `module:name`. The least that these must be:
-    `probing.instruments.plain`.
+    """The parts of an instrument, each as `module:name`.
 
     `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and
     settings; `verifies`: how the rows are run again, their tolerances, and what functions add to
-    the published numbers; `submits`: its submission to boards, empty if these do not take it;
-    `prints`: what makes the tables and texts of a result that commands print.
+    the published numbers; `prints`: what makes the tables and texts of a result that commands
+    print; `submits`: its submission to boards, empty if these do not take it.
     """
 
     runs: str
     results: str
-    verifies: str = "probing.evidence.verify:Verifier"
+    verifies: str
+    prints: str
     submits: str = ""
-    prints: str = f"{_REPORT}.results:plain"
 
     @property
     def experiment(self) -> Any:
@@ -79,39 +78,39 @@ INSTRUMENTS = {
         f"{_HERE}.attention.probe:Probing",
         f"{_HERE}.attention.result:ProbeResult",
         f"{_RERUNS}:RanksVerifier",
-        "probing.evidence.submission_attention:AttentionSubmission",
         f"{_REPORT}.results:attention",
+        "probing.evidence.submission_attention:AttentionSubmission",
     ),
     MASKING: Instrument(
         f"{_HERE}.masking.mask:Masking",
         f"{_HERE}.masking.result:MaskResult",
         f"{_RERUNS}:CopiesVerifier",
-        "probing.evidence.submission_masked:MaskedSubmission",
         f"{_REPORT}.syntaxeval:masking_parts",
+        "probing.evidence.submission_masked:MaskedSubmission",
     ),
     SILENCING: Instrument(
         f"{_HERE}.silencing.ablate:Ablation",
         f"{_HERE}.silencing.result:SilencingResult",
         f"{_RERUNS}:HeadsVerifier",
-        prints=f"{_REPORT}.silencing:silencing_parts",
+        f"{_REPORT}.silencing:silencing_parts",
     ),
     INFORMATION: Instrument(
         f"{_HERE}.information.inform:Informing",
         f"{_HERE}.information.result:InformationResult",
         f"{_RERUNS}:InformationVerifier",
-        prints=f"{_REPORT}.information:parts_of",
+        f"{_REPORT}.information:parts_of",
     ),
     PREFERENCE: Instrument(
         f"{_HERE}.likelihood.likelihood:Preferring",
         f"{_HERE}.likelihood.result:PreferenceResult",
         f"{_RERUNS}:PreferenceVerifier",
-        prints=f"{_REPORT}.information:preference_parts",
+        f"{_REPORT}.information:preference_parts",
     ),
     SURPRISAL: Instrument(
         f"{_HERE}.likelihood.likelihood:Surprising",
         f"{_HERE}.likelihood.result:SurprisalResult",
         f"{_RERUNS}:SurprisalVerifier",
-        prints=f"{_REPORT}.information:surprisal_parts",
+        f"{_REPORT}.information:surprisal_parts",
     ),
 }
 """By the name that stands in ledgers, results and submissions."""

@@ -272,7 +272,7 @@ def _content(ledger: Any) -> bytes:
 def _check_settings(file: Path, settings: AnySettings) -> None:
     """Raise LedgerError unless a model was asked for all functions of a task, those within the
     paper's length limit; and unless functions were masked as for a task."""
-    expected: dict[str, Any] = {"max_length": PAPER_LENGTH, "also_fits": ()}
+    expected: dict[str, Any] = {"max_length": PAPER_LENGTH}
     if isinstance(settings, MaskSettings):
         expected = {
             **MASK_SETTINGS,

@@ -34,7 +34,7 @@ from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
 from probing.stats.intervals import FEW_CLUSTERS, Estimate
 
-DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed", "begin")
+DISTINGUISHING = ("revision", "dtype", "max_length", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
 
 

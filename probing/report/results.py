@@ -17,12 +17,10 @@ from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
 from probing.report.document import Table
 from probing.report.words import DIRECTIONS, RULE, K, skipped, starred
-from probing.stats.hits import PERCENT_UNIT, Hits
 
 if TYPE_CHECKING:  # each is imported by what makes it
     from probing.evidence.baselines import BaselineResult
     from probing.evidence.compared import ModelsCompared
-    from probing.instruments.plain import PlainResult
 
 
 def parts(result: Any) -> list[str | Table]:
@@ -92,34 +90,6 @@ def summary(rows: list[list[object]]) -> Table:
     """Several results in one table."""
     several = len({row[2] for row in rows}) > 1
     return specs.table("summary", rows, directions=DIRECTIONS * several)
-
-
-def plain(result: PlainResult) -> list[str | Table]:
-    """The groups with the scores of all systems, of each thing that is measured."""
-    tables = [
-        _plain_table(name, f"{result.title}: {name}", hits) for name, hits in result.hits().items()
-    ]
-    return [*tables, result.signature, *skipped(functions=result.skips)]
-
-
-def _plain_table(name: str, title: str, hits: Hits) -> Table:
-    scores = {system: hits.each(hits.by_group(system)) for system in hits.systems}
-    rows = []
-    for group in hits.names:
-        of_systems = {system: of_groups[group] for system, of_groups in scores.items()}
-        rows.append({"group": group, "functions": len(hits.of(group)), "systems": of_systems})
-    means = {system: hits.mean(system).at(0) for system in hits.systems}
-    total = {"group": f"mean of {len(hits.counted)}", "functions": len(hits.clusters)}
-    return specs.table(
-        "plain",
-        rows,
-        name,
-        totals=[{**total, "systems": means}],
-        title=title,
-        unit=hits.unit,
-        systems=hits.systems,
-        kind="score" if hits.unit == PERCENT_UNIT else "cost",
-    )
 
 
 def compared(result: ModelsCompared) -> list[str | Table]:

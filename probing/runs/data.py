@@ -10,10 +10,6 @@ labels:
   pooling with weights drawn as its family initialises them. Position schemes and sub-tokens alone
   give it a score, above random attention or below: what a model learned shows against such copies
   only, of several seeds, such as three.
-- *shuffled attention*: the unchanged model, but the weights of each attention head are permuted
-  over the tokens of a function, in the same way in all rows. The distribution of weights is kept;
-  which tokens get them is random. A score above it may come from the architecture: an untrained
-  model with local positions has one, too.
 - *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head,
   in code after it: what heads gain merely by looking there.
 - *control task* (Hewitt and Liang 2019): the unchanged model, on edges whose dependents the seed
@@ -34,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 from huggingface_hub import constants
 
-from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, UnknownName
+from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
@@ -51,19 +47,10 @@ RELABELLED = REDRAWN_DEPENDENTS, CONTROL_TASK
 _LABELLED = ["relations", "code", "token_start", "token_end"]
 
 
-def check_control(name: str | None) -> None:
-    """Raise UnknownName for an unknown control, LedgerError for one that no longer exists."""
-    if name == "shuffled-labels":
-        raise LedgerError(
-            f"the control {name} no longer exists: probe {REDRAWN_DEPENDENTS} instead"
-        )
-    if name not in (None, *CONTROLS):
-        raise UnknownName("control", name, CONTROLS)
-
-
 def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) -> datasets.Dataset:
-    """The dataset as read by a probe with this control; raises what `check_control` raises."""
-    check_control(control)
+    """The dataset as read by a probe with this control; raises UnknownName for an unknown one."""
+    if control not in (None, *CONTROLS):
+        raise UnknownName("control", control, CONTROLS)
     relabel = {REDRAWN_DEPENDENTS: redraw_dependents, CONTROL_TASK: assign_dependents}.get(
         control or ""
     )
@@ -212,7 +199,7 @@ def read_functions(
     seed: int = 0,
 ) -> Functions:
     """The functions that a probe with these arguments reads; raises what `limit_of`,
-    `load_functions` and `check_control` do."""
+    `load_functions` and `labels_of` do."""
     limit = limit_of(limit, sample, seed, control)
     dataset, name = load_functions(data, config, split)
     dataset = labels_of(dataset, control, seed)

@@ -305,9 +305,9 @@ def _slot(experiment: Experiment) -> Slot | None:
     """The place in the cache for this very run; None if none is kept, or the model is in memory and
     may run any code.
 
-    A run is found by a digest of all that its ranks depend on: the commit of the model and of every
-    model that must read the functions, or the files of a local one; the labels; all settings; the
-    type of the device; the versions of the libraries; and our code. Nothing is loaded or tokenized.
+    A run is found by a digest of all that its ranks depend on: the commit of the model, or the
+    files of a local one; the labels; all settings; the type of the device; the versions of the
+    libraries; and our code. Nothing is loaded or tokenized.
     Raises ModelError for a model that does not exist.
     """
     session, data, cache = experiment.session, experiment.data, cache_dir.folder()
@@ -316,17 +316,10 @@ def _slot(experiment: Experiment) -> Slot | None:
     named = found(session.model, session.revision)
     made_of = {
         "model": named,
-        "also_fits": [(other, *found(other)) for other in experiment.asked.get("also_fits", ())],
         "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
         "control": data.control and [data.control, data.seed],
         "device": (session.device or default_device()).partition(":")[0],
-        "session": [
-            session.step,
-            session.dtype,
-            session.max_length,
-            session.pool,
-            session.begin,
-        ],
+        "session": [session.step, session.dtype, session.max_length, session.begin],
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
         "asked": {**experiment.asked},
     }

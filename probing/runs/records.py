@@ -129,6 +129,7 @@ _EXPECTED = {
     "less_than_equal": "a number of at most {le}",
     "model_type": "an object",
     "string_type": "text",
+    "too_long": "at most {max_length} entries",
     "tuple_type": "a list",
 }
 

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from codesyntax_dataset.errors import ModelError, UnknownName
+from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import is_hub_id
-from codesyntax_dataset.protocol import PAPER_LENGTH, POOLS, SUM
+from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models.location import EMBEDDED_MODELS, loading, locate
 from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
@@ -27,7 +27,7 @@ class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads
-    nothing. `model`, `revision`, `dtype`, `device`, `max_length` and `pool` as of
+    nothing. `model`, `revision`, `dtype`, `device` and `max_length` as of
     `probing.probe`; `step`: that of a checkpoint; `begin`: whether a decoder reads after a token in
     front (`probing.models.encoder`), as results of before do not; `alone`: not to share the work
     with other processes; `named`: True unless the model was found by what a result says.
@@ -42,16 +42,13 @@ class Session:
         dtype: str | torch.dtype = "float32",
         device: str | torch.device | None = None,
         max_length: int = PAPER_LENGTH,
-        pool: str = SUM,
         begin: bool = True,
         alone: bool = False,
     ):
-        if pool not in POOLS:
-            raise UnknownName("pool", pool, POOLS)
         self.processes, self.named = processes_of_run(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length = revision, step, max_length
-        self.pool, self.begin = pool, begin
+        self.begin = begin
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
         self._forms: dict[tuple[str, int | None], Any] = {}
@@ -78,7 +75,6 @@ class Session:
             dtype=getattr(settings, "precision", "float32"),
             device=device,
             max_length=settings.max_length,
-            pool=getattr(settings, "pool", SUM),
             begin=getattr(settings, "begin", None) is not None,
         )
         session.named = model is not None

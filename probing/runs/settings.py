@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
+from codesyntax_dataset.protocol import ATTENTION, CONTROLS
 from probing.models.files import HEAD_MARK
 from probing.runs.records import Count, Number, Record, Texts
 
@@ -57,8 +57,10 @@ def extent(limit: Limit, units: str = "functions") -> str:
     return "" if limit is None else f"first {limit} {units}"
 
 
+Control = Literal[None, *CONTROLS]  # type: ignore[valid-type]
+
 BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
-BY_SUM: Any = Field(default=SUM, exclude_if=lambda pool: pool == SUM)
+BY_SUM: Any = Field(default="sum", exclude_if=lambda pool: pool == "sum")
 NO_TOKEN: Any = Field(default=None, exclude_if=lambda token: token is None)
 
 
@@ -114,26 +116,21 @@ class ControlledSettings(RankingSettings):
     """Everything that determines a run in a precision, of a model or of a control."""
 
     dtype: str
-    # one of probing.runs.data.CONTROLS: not the model or not the labels, but a comparison
-    control: str | None
+    # not the model or not the labels, but a comparison
+    control: Control
     seed: int | None  # of the control
-    pool: str = BY_SUM  # one of POOLS
+    # over a token's sub-tokens; files of before may say others
+    pool: Literal["sum"] = BY_SUM
 
     @property
     def deviations(self) -> list[str]:
-        pooled = [] if self.pool == SUM else [f"{self.pool}-pooled"]
-        return [*super().deviations, *pooled, *([] if self.control is None else [self.control])]
+        return [] if self.control is None else [self.control]
 
     def signature_fields(self) -> dict[str, Any]:
         return {
             **super().signature_fields(),
             "control": self.control and f"{self.control}/{self.seed}",
         }
-
-    @property
-    def pools(self) -> str:
-        """How a token's weight comes about, and a reading token's row."""
-        return self.pool if self.pool in (FIRST, LAST) else f"{self.pool}-mean"
 
     @property
     def precision(self) -> str:
@@ -146,8 +143,9 @@ class Settings(ControlledSettings):
     section 4)."""
 
     direction: str
-    also_fits: Texts  # other models that a function must fit
-    control: str | None = None
+    # files of before may name models that a function had to fit, too
+    also_fits: Annotated[Texts, Field(max_length=0)] = ()
+    control: Control = None
     seed: int | None = None
 
     def signature_fields(self) -> dict[str, Any]:
@@ -156,8 +154,8 @@ class Settings(ControlledSettings):
         )
         return {
             **super().signature_fields(),
-            "pool": self.pools,
-            "also_fits": ",".join(self.also_fits) or "-",
+            "pool": "sum-mean",  # over a token's sub-tokens, and over a reading token's
+            "also_fits": "-",
             "not_predicted": never_predicted or None,
         }
 

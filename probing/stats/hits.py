@@ -245,8 +245,7 @@ class Hits:
             common = len(np.intersect1d(self.clusters, other.clusters))
             raise LedgerError(
                 f"one was scored on {len(self.clusters)} functions and the other on {len(other.clusters)}, with "
-                f"{common} in common, or on different edges: probe with --also-fits, or make the baseline for the "
-                "model's functions"
+                f"{common} in common, or on different edges: make the baseline for the model's functions"
             )
         return replace(self, groups=joined)
 

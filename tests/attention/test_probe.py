@@ -40,7 +40,6 @@ from codesyntax_metric.topk_uas import (
     DEPENDENT_TO_HEAD,
     NOT_IN_MEAN,
     RULES,
-    WORST_RANK,
     rank_attention,
 )
 from probing import ProbeResult, RankLedger, probe, probe_models
@@ -311,25 +310,6 @@ def test_functions_that_are_too_long_are_skipped_and_counted(tiny_model, fewer_f
     assert 0 < longer < len(labelled)
     assert result.skips["more than 120 sub-tokens"] == longer
     assert result.functions == len(labelled) - longer
-
-
-def test_also_fits(tiny_model, fewer_functions, tmp_path):
-    """Beside a model with 120 positions, only functions that fit both are used."""
-    from transformers import BertConfig, BertModel
-
-    small = tmp_path / "small"
-    sizes = {
-        "num_hidden_layers": 1,
-        "num_attention_heads": 1,
-        "hidden_size": 8,
-        "intermediate_size": 8,
-    }
-    BertModel(BertConfig(**sizes, max_position_embeddings=120)).save_pretrained(small)
-    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(small)
-    expected = probe(tiny_model, fewer_functions, "python", max_length=120).ledger
-    found = probe(tiny_model, fewer_functions, "python", also_fits=[str(small)])
-    assert found.skips[f"too long for {small}"] > 0
-    np.testing.assert_array_equal(found.ledger.function, expected.function)
 
 
 def causal_model(tiny_model):
@@ -604,68 +584,31 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
         fresh.paths(tmp_path)[0], model=tiny_model, data=fewer_functions, functions=4
     ).accepted
 
-    with pytest.raises(LedgerError, match="no longer exists: probe redrawn-dependents instead"):
-        probe(tiny_model, fewer_functions, "python", control="shuffled-labels")
     with pytest.raises(UnknownName, match="random-weights"):
         probe(tiny_model, fewer_functions, "python", control="random-weigths")
 
 
-def test_ranks_by_other_weights_are_no_longer_read(result):
-    assert "weights" not in result.to_json().split('"versions"')[0]
-    header = json.loads(json.dumps(result.ledger.settings))
-    header["settings"]["weights"] = "norm"
-    forged = dataclasses.replace(result.ledger, settings=header)
-    with pytest.raises(LedgerError, match=r"weights.*norm.*expected 'attention'"):
-        ProbeResult.from_ledger(forged)
-
-
 @pytest.mark.parametrize(
-    "pool",
-    ["mean", "first", *(pytest.param(pool, marks=pytest.mark.long) for pool in ("max", "last"))],
+    ("name", "value", "reason"),
+    [
+        ("weights", "norm", "weights is 'norm', expected 'attention'"),
+        (
+            "control",
+            "shuffled-attention",
+            "control is 'shuffled-attention', expected None, 'random-weights'",
+        ),
+        ("pool", "mean", "pool is 'mean', expected 'sum'"),
+        ("also_fits", ["a/b"], "also_fits is a list, expected at most 0 entries"),
+    ],
 )
-def test_pools_say_what_they_are(tiny_model, fewer_functions, result, tmp_path, pool):
-    """Other ranks, which come out again; tests/attention/test_ranking.py has the pools."""
-    model, signed = str(tiny_model), {"mean": "mean-mean", "max": "max-mean"}.get(pool, pool)
-    pooled = probe(model, fewer_functions, "python", pool=pool, output=tmp_path)
-    file, _ = pooled.paths(tmp_path)
-    assert f"|pool:{signed}|" in pooled.signature and "|pool:sum-mean|" in result.signature
-    assert (
-        f".{pool}-pooled." in file.name
-        and (pooled.ledger.ranks != result.ledger.ranks).mean() > 0.05
-    )
-    assert verify(file, model=model, data=fewer_functions, functions=4).accepted
-    assert '"pool"' not in result.to_json().split('"versions"')[0]
-    with pytest.raises(UnknownName, match="mean"):
-        probe(model, fewer_functions, "python", pool=f"{pool}s")
-
-
-def test_shuffled_attention_finds_by_chance(tiny_model, fewer_functions, result, tmp_path):
-    """On the same labels, whatever the batches; its heads hit as often as one token of those with sub-tokens does."""
-    model = str(tiny_model)
-    shuffled = probe(
-        model, fewer_functions, "python", control="shuffled-attention", seed=3, output=tmp_path
-    )
-    assert shuffled.settings.labels == result.settings.labels
-    assert verify(
-        shuffled.paths(tmp_path)[0], model=model, data=fewer_functions, functions=4
-    ).accepted
-    one_by_one = probe(
-        model, fewer_functions, "python", control="shuffled-attention", seed=3, batch_tokens=1
-    )
-    assert (one_by_one.ledger.ranks != shuffled.ledger.ranks).mean() < 0.001  # rounding
-    other = probe(model, fewer_functions, "python", control="shuffled-attention", seed=4)
-    assert not np.array_equal(other.ledger.ranks, shuffled.ledger.ranks)
-    ranks = shuffled.ledger.ranks[0]
-    lost = (ranks == WORST_RANK).all(axis=(1, 2))
-    assert (
-        result.ledger.ranks[0][lost] == WORST_RANK
-    ).all()  # what has no sub-tokens stays unfound
-    rows = datasets.load_dataset(str(fewer_functions), "python", split="test")
-    choices = np.array([sum(map(bool, map(str.strip, tokens))) for tokens in rows["tokens"]])
-    for k in (1, 3, 10):
-        by_chance = (k / choices[shuffled.ledger.function[~lost]]).mean()
-        among_all = (k / shuffled.ledger.tokens[~lost]).mean()
-        assert among_all < (ranks[~lost] < k).mean() < 1.5 * by_chance
+def test_runs_that_cannot_be_asked_for_any_more_are_not_read(result, name, value, reason):
+    said = result.to_json().split('"versions"')[0]
+    assert "weights" not in said and '"pool"' not in said and "|pool:sum-mean|" in said
+    header = json.loads(json.dumps(result.ledger.settings))
+    header["settings"][name] = value
+    forged = dataclasses.replace(result.ledger, settings=header)
+    with pytest.raises(LedgerError, match=reason):
+        ProbeResult.from_ledger(forged)
 
 
 def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from unittest.mock import Mock
 
@@ -11,7 +10,6 @@ import pytest
 import torch
 from support.labels.edge_tables import edge_table
 
-from codesyntax_dataset.protocol import FIRST, LAST, MAX, MEAN, POOLS, SUM
 from codesyntax_metric.topk_uas import (
     DEPENDENT_TO_HEAD,
     DIRECTIONS,
@@ -58,7 +56,7 @@ def plain_ranks(attention, edges, direction):
     return ranks
 
 
-def random_function(rng, index, layers, heads, pool=SUM):
+def random_function(rng, index, layers, heads):
     """A function with shared and missing sub-tokens and many ties; weights and counts are powers of two, so sums are exact."""
     tokens = int(rng.integers(2, 14))
     first, last, next_sub = [], [], 1  # sub-token 0 is special
@@ -76,18 +74,12 @@ def random_function(rng, index, layers, heads, pool=SUM):
     end = np.array([rng.integers(f, tokens) for f in begin], np.int32)
     alignment = Alignment(np.array(first, np.int32), np.array(last, np.int32))
     table = edge_table(tokens, list(zip(head, begin, end)), index)
-    function = EncodedFunction(
-        index, np.zeros(subs, np.int32), alignment.pooled(pool), table, pool=pool
-    )
-    if pool in (FIRST, LAST):
-        first, last = (first, first) if pool == FIRST else (last, last)
+    function = EncodedFunction(index, np.zeros(subs, np.int32), alignment, table)
     member = np.array(
         [[b <= s <= e and b >= 0 for s in range(subs)] for b, e in zip(first, last)], np.float32
     )
     mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
-    words = mean @ maps @ (mean if pool == MEAN else member).T  # (layers, heads, tokens, tokens)
-    if pool == MAX:
-        words = np.stack([(mean @ maps * subs_of).max(axis=-1) for subs_of in member], axis=-1)
+    words = mean @ maps @ member.T  # (layers, heads, tokens, tokens)
     # seen by plain_ranks as having sub-tokens
     words[:, :, range(tokens), range(tokens)] += alignment.mapped * 0.125
     edges = [("relation", int(h), int(b), int(e)) for h, b, e in zip(head, begin, end)]
@@ -97,13 +89,13 @@ def random_function(rng, index, layers, heads, pool=SUM):
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 # one function and one edge at a time, or all at once
-@pytest.mark.parametrize(("elements", "pool"), [(1, SUM), *((1 << 20, pool) for pool in POOLS)])
-def test_batch_ranker_like_a_plain_loop(direction, elements, pool):
+@pytest.mark.parametrize("elements", [1, 1 << 20])
+def test_batch_ranker_like_a_plain_loop(direction, elements):
     rng = np.random.default_rng(7)
     layers, heads = 2, 3
     for _ in range(15):
         functions, maps, words, edges = zip(
-            *(random_function(rng, i, layers, heads, pool) for i in range(rng.integers(1, 5)))
+            *(random_function(rng, i, layers, heads) for i in range(rng.integers(1, 5)))
         )
         length = max(len(function.ids) for function in functions)
         batch = torch.zeros(layers, len(functions), heads, length, length)
@@ -164,7 +156,6 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
             for case in [
                 (DEPENDENT_TO_HEAD, "both ways"),
                 (HEAD_TO_DEPENDENT, "causal"),
-                *((direction, "shuffled") for direction in DIRECTIONS),
             ]
         ),
     ],
@@ -176,8 +167,6 @@ def test_any_budget_gives_the_same_bytes(direction, kind):
     whole = torch.device("cpu"), 1 << 30, direction
     for number in range(6):
         function, *_ = random_function(rng, number, 1, heads)
-        if kind == "shuffled":
-            function = replace(function, shuffled_by=5)
         length = len(function.ids)
         scores = torch.from_numpy(
             rng.normal(scale=9, size=(1, heads, length, length)).astype(np.float32)
@@ -249,27 +238,6 @@ def test_kinds_of_attended_tokens_are_counted_alike_for_functions_that_are_read_
     groups, together = counted(range(6), 1 << 20)
     assert groups < 6 and together.sum() > 10
     assert (together == sum(counted([index], 1 << 20)[1] for index in range(6))).all()
-
-
-def test_shuffled_attention_is_that_of_other_tokens():
-    """Of each token that which a seed, the function and the layer draw, for each head, and the same in all rows."""
-    edges = [(0, 1, 2), (3, 0, 0), (4, 2, 4)]
-    place = np.arange(5, dtype=np.int32)
-    function = EncodedFunction(
-        7, place, Alignment(place, place), edge_table(5, edges, 7), shuffled_by=3
-    )
-    ranker = BatchRanker([function], 1, 2, 5, torch.device("cpu"), 1000)
-    weights = torch.rand(1, 2, 5, 5)
-    ranker(rows_of(weights))
-    weights[..., place, place] = 0
-    drawn = np.random.default_rng([3, 7, 0]).random((2, 5)).argsort(axis=-1)
-    shuffled = np.stack([of_head[:, tokens] for of_head, tokens in zip(weights[0].numpy(), drawn)])[
-        None
-    ]
-    assert (
-        ranker.found.tolist()
-        == plain_ranks(shuffled, [("r", *edge) for edge in edges], HEAD_TO_DEPENDENT).tolist()
-    )
 
 
 def test_bounds_of_ranks_by_hand():

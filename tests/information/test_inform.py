@@ -165,11 +165,8 @@ def test_rows_that_cannot_be_are_refused(result):
     "control",
     [
         "random-weights",
-        "shuffled-attention",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("redrawn-dependents", "control-task")
-        ),
+        pytest.param("redrawn-dependents", marks=pytest.mark.long),
+        pytest.param("control-task", marks=pytest.mark.long),
     ],
 )
 def test_controls(inform, dataset_folder, control):

@@ -41,12 +41,12 @@ def test_nothing_waits_for_a_layer_or_a_head(family):
 def test_one_wait_in_each_layer_is_noticed(monkeypatch):
     pooled = Plan.pooled
 
-    def watched(self, rows, layer):
+    def watched(self, rows):
         def waiting(*asked):
             assert rows(*asked).max().item() <= 1
             return rows(*asked)
 
-        return pooled(self, waiting, layer)
+        return pooled(self, waiting)
 
     before = waits_of("gpt2", 2)
     monkeypatch.setattr(Plan, "pooled", watched)

@@ -117,8 +117,6 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     entries = {
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
-        # the same functions, said in another way
-        "fits": settled(python, "user/fits", also_fits=["user/base"]),
         # each decoder has a token of its own in front
         "begins": settled(python, "user/begins", begin=7),
         "config": settled(python, "user/base", config="python_with_new_lines"),
@@ -130,7 +128,7 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     assert found.left_out == []
     tables = sorted(sorted(stem(row.file) for row in table.rows) for table in found.tables)
     assert tables == [
-        ["base", "begins", "fits", "other"],
+        ["base", "begins", "other"],
         ["config"],
         ["direction"],
         ["dtype"],

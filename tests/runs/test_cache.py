@@ -88,13 +88,13 @@ def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_f
     assert done.stdout.endswith("imported: []\n")
 
 
-def slot(model, source, direction=None, also_fits=(), **changes):
+def slot(model, source, direction=None, **changes):
     """The slot of a probe of the Python test split, but for `changes`."""
     read = {"config": "python", "split": "test", "limit": None, "control": None, "seed": 0}
     read |= {name: changes.pop(name) for name in list(changes) if name in read}
     functions = data.read_functions(source, read.pop("config"), read.pop("split"), **read)
     return experiment._slot(
-        Probing(Session(model, **{"device": "cpu", **changes}), functions, direction, also_fits)
+        Probing(Session(model, **{"device": "cpu", **changes}), functions, direction)
     )
 
 
@@ -121,7 +121,6 @@ def test_everything_that_matters_is_in_the_key(
     memory, fewer, elsewhere, turned = map(
         datasets.Dataset.from_list, (rows, fewer, elsewhere, rows[::-1])
     )
-    other = spoiled("other weights", longer("model.safetensors"))
     keys = {
         "": key(),
         "config": key(config="java"),
@@ -136,10 +135,7 @@ def test_everything_that_matters_is_in_the_key(
         "step": key(step=6),
         "direction": key(direction="dependent-to-head"),
         "max_length": key(max_length=120),
-        "also_fits": key(also_fits=[str(tiny_model)]),
-        "also_fits another": key(also_fits=[str(other)]),
-        "weights": key(other),
-        "another pool": key(pool="max"),
+        "weights": key(spoiled("other weights", longer("model.safetensors"))),
         "configuration": key(spoiled("other config", longer("config.json"))),
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
         "random weights": key(control="random-weights"),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import ModelError
-from codesyntax_dataset.protocol import FIRST, LAST
 
 
 class OffsetsError(ModelError):
@@ -31,13 +30,6 @@ class Alignment(NamedTuple):
     def mapped(self) -> np.ndarray:
         """True where each code token has a sub-token: bool (tokens,)."""
         return self.first >= 0
-
-    def pooled(self, pool: str) -> Alignment:
-        """The same for one of POOLS: one sub-token a token, or all."""
-        return {
-            FIRST: Alignment(self.first, self.first),
-            LAST: Alignment(self.last, self.last),
-        }.get(pool, self)
 
     def without(
         self, token: str | None, code: str, start: np.ndarray, end: np.ndarray

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codesyntax_dataset.protocol import SUM
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.edges import EdgeTable
@@ -16,17 +15,13 @@ from probing.instruments.attention.edges import EdgeTable
 class EncodedFunction:
     """One function in the model's sub-tokens, and its edges.
 
-    `index`: its position in the split; `ids` (sub-tokens,), special tokens included; `shuffled_by`:
-    the seed of the control that shuffles attention over the tokens (see `probing.runs.data`);
-    `pool`: one of POOLS.
+    `index`: its position in the split; `ids` (sub-tokens,), special tokens included.
     """
 
     index: int
     ids: np.ndarray
     alignment: Alignment
     edges: EdgeTable
-    shuffled_by: int | None = None
-    pool: str = SUM
 
     def readers(self, direction: str) -> np.ndarray:
         """The distinct tokens with sub-tokens whose rows are read, ascending."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,8 +21,6 @@ from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
     PAPER_LENGTH,
     RANDOM_WEIGHTS,
-    SHUFFLED_ATTENTION,
-    SUM,
 )
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import OffsetsError, align
@@ -31,7 +29,6 @@ from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.models.location import checkpoints, step_of, trainings
-from probing.models.subtokens import no_panic
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
@@ -60,8 +57,6 @@ def probe(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
-    pool: str = SUM,
-    also_fits: Sequence[str] = (),
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -79,10 +74,9 @@ def probe(
     `dependent-to-head`, as published for natural language and the only one for models that cannot
     see later tokens; by default that of the language, if the model supports it. `max_length`: the
     most sub-tokens, special tokens included, of a function, 511 in the paper.
-    `pool`: one of `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that
-    a function must fit, so that scores compare. `control`: one of
+    `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
-    with its attention on other tokens, or on other edges (see `probing.runs.data`), which the
+    or on other edges (see `probing.runs.data`), which the
     result says. `output`: a folder for the result and its ledger, in which an interrupted run
     continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of
     the functions and write it to `output` for `probing.merge`; the result is then None.
@@ -107,9 +101,8 @@ def probe(
         dtype=dtype,
         device=device,
         max_length=max_length,
-        pool=pool,
     )
-    return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
+    return run(Probing(session, functions, direction, batch_tokens), output, shard)
 
 
 @dataclass
@@ -118,10 +111,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     RESULT = ProbeResult
     PART = 64
-    SETTING_FIELDS = ("direction", "also_fits")
+    SETTING_FIELDS = ("direction",)
 
     direction: str | None = None
-    also_fits: Sequence[str] = ()
     batch_tokens: int | None = None
 
     @cached_property
@@ -133,16 +125,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             raise ModelError(
                 f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}"
             )
-        others = self._other_tokenizers
         encoder = self.session.encoder(
             self.data.seed if self.data.control == RANDOM_WEIGHTS else None
         )
-        tokenizers = {
-            encoder.name: encoder.tokenizer,
-            **{name: tokenizer for name, (tokenizer, _) in others.items()},
-        }
-        for name, tokenizer in tokenizers.items():
-            check_language(tokenizer, name, language_of(self.data.config).name)
+        check_language(encoder.tokenizer, encoder.name, language_of(self.data.config).name)
         if encoder.causal and self.direction == HEAD_TO_DEPENDENT:
             raise ModelError(
                 f"{encoder.name} cannot see later tokens, and nearly all dependents are later tokens: it scores 0 in "
@@ -151,35 +137,20 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         return encoder
 
     @cached_property
-    def _other_tokenizers(self) -> dict[str, tuple]:
-        from probing.models.load import load_tokenizer  # transformers takes seconds to import
-
-        return {
-            name: load_tokenizer(name, max_length=self.session.max_length)
-            for name in self.also_fits
-        }
-
-    @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
-        data, encoder, pool = self.data, self.encoder, self.session.pool
-        shuffled_by = data.seed if data.control == SHUFFLED_ATTENTION else None
+        data, encoder = self.data, self.encoder
         never_predicted = variant_of(data.config).never_predicted
         encoded: list[EncodedFunction] = []
         relations: list[str] = []
         skips: Counter[str] = Counter()
         for batch in rows(data.dataset, data.limit):
             texts = [row["code"] for row in batch]
-            too_long = _too_long_for(texts, self._other_tokenizers)
-            for row, longer_than, (ids, offsets, special) in zip(
-                batch, too_long, encoder.encode(texts)
-            ):
+            for row, (ids, offsets, special) in zip(batch, encoder.encode(texts)):
                 if not row["relations"]:
                     skips["no relations"] += 1
                 elif len(ids) > encoder.longest:
                     skips[f"more than {encoder.longest} sub-tokens"] += 1
-                elif longer_than:
-                    skips[f"too long for {longer_than}"] += 1
                 else:
                     start, end = (
                         np.asarray(row["token_start"], np.int64),
@@ -193,13 +164,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                     except OffsetsError:
                         skips["offsets of sub-tokens run backwards"] += 1
                         continue
-                    alignment = alignment.pooled(pool).without(
-                        never_predicted, row["code"], start, end
-                    )
+                    alignment = alignment.without(never_predicted, row["code"], start, end)
                     table = EdgeTable.from_rows([(row["index"], row)], relations)
-                    encoded.append(
-                        EncodedFunction(row["index"], ids, alignment, table, shuffled_by, pool)
-                    )
+                    encoded.append(EncodedFunction(row["index"], ids, alignment, table))
         return Encoded(encoded, relations, skips)
 
     def prepare(self) -> Prepared[EncodedFunction]:
@@ -220,9 +187,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             "can be scored",
             settings={
                 "direction": direction,
-                "also_fits": tuple(sorted(self.also_fits)),
                 "begin": encoder.begin,
-                "pool": self.session.pool,
             },
             run={
                 "attention": encoder.path,
@@ -278,21 +243,6 @@ def default_direction(encoder: Encoder, config: str) -> str:
     return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
 
 
-def _too_long_for(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
-    """For each text, the first of the other models for which it is too long, or an empty string."""
-    from probing.models.subtokens import begin_token
-
-    models = [""] * len(texts)
-    for name, (tokenizer, longest) in others.items():
-        in_front = begin_token(tokenizer) is not None  # if it is that of a decoder
-        with no_panic():
-            encoded = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
-        for number, ids in enumerate(encoded):
-            if in_front + len(ids) > longest:
-                models[number] = models[number] or name
-    return models
-
-
 class Done(NamedTuple):
     """One probe of several: of a model, as NAME@REVISION, on a config and a split.
 
@@ -323,7 +273,6 @@ def probe_models(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
-    pool: str = SUM,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
     **asked: Any,
@@ -365,7 +314,6 @@ def probe_models(
                 dtype=dtype,
                 device=device,
                 max_length=max_length,
-                pool=pool,
             )
             name = model if revision is None else f"{model}@{revision}"
             for functions in reads:

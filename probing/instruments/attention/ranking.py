@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from codesyntax_dataset.protocol import MAX, MEAN, SUM
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.models import transfer
@@ -80,9 +79,7 @@ class BatchListener:
         """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
-            self.on_layer(
-                plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group), self.layer)
-            )
+            self.on_layer(plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group)))
             edge += plan.edges
         self.layer += 1
 
@@ -256,10 +253,8 @@ class Plan:
         send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
         self.heads, self.elements = heads, elements
-        # of one sub-token, all are the same
-        self.pool = functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM
-        # a token's weight in a row is the sum, or what the pool says, over its sub-tokens; a
-        # reading token's row is the mean over its own
+        # a token's weight in a row is the sum over its sub-tokens; a reading token's row is the
+        # mean over its own
         first_sub, last_sub = (
             _pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1)
         )
@@ -273,10 +268,6 @@ class Plan:
         # (G, 1, 1, T)
         self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[:, None, None]
         self.token = torch.arange(tokens, device=device)
-        self.shuffled = [
-            (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped))
-            for function in functions
-        ]
 
         head, first, last = (
             np.concatenate([getattr(f.edges, name) for f in functions]).astype(np.int64)
@@ -303,7 +294,7 @@ class Plan:
         # the last token that may have weight in a row, or is ranked in it
         reach = np.full(tokens, tokens - 1)
         width = np.full(tokens, length)  # sub-tokens up to that one
-        if causal and len(functions) == 1 and functions[0].shuffled_by is None:
+        if causal and len(functions) == 1:
             reach = (
                 np.searchsorted(np.maximum.accumulate(first_sub[0]), last_sub[0], side="right") - 1
             )
@@ -398,7 +389,7 @@ class Plan:
                 )
             yield send(part), send(index.ravel()), send(ends)
 
-    def pooled(self, rows: Callable[[Tensor, int], Tensor], layer: int) -> Pooled:
+    def pooled(self, rows: Callable[[Tensor, int], Tensor]) -> Pooled:
         """Pool the sub-token rows of a layer, block by block; `rows` returns those at positions,
         (G, H, R, S)."""
         count = len(self.floor)
@@ -414,38 +405,12 @@ class Plan:
             # (G * S, N * H)
             table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
             # (G, N * H, T)
-            words = (
-                _pooled_sums(table, sub_tokens, bags, self.pool)
-                .unflatten(0, (count, -1))
-                .transpose(1, 2)
-            )
+            words = _pooled_sums(table, sub_tokens, bags).unflatten(0, (count, -1)).transpose(1, 2)
             # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
             weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)
-            own = block.own.expand(-1, self.heads, -1)
-            weights.scatter_(2, own, 0.0)
-            if any(seed is not None for seed, _, _ in self.shuffled):
-                by_function = weights.unflatten(0, (count, -1))
-                weights = by_function.gather(
-                    -1, self._sources(layer)[:, None].expand_as(by_function)
-                ).flatten(0, 1)
-                weights.scatter_(2, own, 0.0)
-            yield block, weights
-
-    def _sources(self, layer: int) -> Tensor:
-        """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and
-        head, for all rows."""
-        sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), self.heads, 1))
-        for function_sources, (seed, index, mapped) in zip(sources, self.shuffled):
-            if seed is not None:
-                drawn = (
-                    np.random.default_rng([seed, index, layer])
-                    .random((self.heads, len(mapped)))
-                    .argsort(axis=-1)
-                )
-                function_sources[:, mapped] = mapped[drawn]
-        return transfer.send(sources, self.token.device)
+            yield block, weights.scatter_(2, block.own.expand(-1, self.heads, -1), 0.0)
 
     def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> Tensor:
         """Ranks in word-level rows: uint8 (rules, E, H, slacks).
@@ -545,11 +510,11 @@ def _at(rows: Tensor, token: Tensor) -> Tensor:
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
-def _pooled_sums(table: Tensor, index: Tensor, ends: Tensor, pool: str = SUM) -> Tensor:
-    """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one
-    by one, so that no split changes a sum."""
+def _pooled_sums(table: Tensor, index: Tensor, ends: Tensor) -> Tensor:
+    """Sums of rows of `table`: the first of those at `index[: ends[1]]`, one by one, so that no
+    split changes a sum."""
     return torch.nn.functional.embedding_bag(
-        index, table, ends, mode=pool, include_last_offset=True
+        index, table, ends, mode="sum", include_last_offset=True
     )
 
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import PAPER_LENGTH, SUM
+from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.learn import (
@@ -60,7 +60,6 @@ def inform(
     limit: Positive | None = None,
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
-    pool: str = SUM,
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -78,8 +77,7 @@ def inform(
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
     `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`; `model` may be
-    a `Session`, which says `revision`, `dtype`, `device`, `max_length` and `pool`
-    itself. A control applies to both splits.
+    a `Session`, which says `revision`, `dtype`, `device` and `max_length` itself. A control applies to both splits.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
@@ -90,7 +88,6 @@ def inform(
         dtype=dtype,
         device=device,
         max_length=max_length,
-        pool=pool,
     )
     read = read_functions(
         data, config, split, limit=limit, sample=sample, control=control, seed=seed
@@ -189,7 +186,6 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             settings={
                 "learned_on": self.validation.data.labels,
                 "begin": encoder.begin,
-                "pool": self.session.pool,
             },
             run={"layers": encoder.layers, "heads": encoder.heads},
             left_out=dict(zip(NOT_ASKED, (same, not_drawn, not_learned))),

@@ -75,8 +75,7 @@ def with_edges(
         if of_function.any():
             columns = {name: column[of_function] for name, column in function.edges.columns.items()}
             edges = replace(function.edges, **columns)
-            same = function.index, function.ids, function.alignment
-            read.append(ReadFunction(*same, edges, function.shuffled_by, function.pool))
+            read.append(ReadFunction(function.index, function.ids, function.alignment, edges))
     return read
 
 

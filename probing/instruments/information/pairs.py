@@ -68,7 +68,7 @@ class PairListener(BatchListener):
                 )
                 for function in functions
             ]
-            for block, weights in plan.pooled(partial(rows, group), self.layer):
+            for block, weights in plan.pooled(partial(rows, group)):
                 by_function = weights.clamp_(min=0).unflatten(0, (len(functions), -1))
                 for function, pairs, readers, read in zip(
                     functions, heard, block.readers, by_function

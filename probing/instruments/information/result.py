@@ -16,7 +16,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import SUM
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.ledger_file import RowLedger
@@ -115,12 +114,7 @@ class InformationSettings(ControlledSettings):
     edges: int  # the most that are drawn of a relation and split
 
     def signature_fields(self) -> dict[str, Any]:
-        pool = None if self.pool == SUM else self.pools
-        return {
-            **super().signature_fields(),
-            "drawn": self.edges,
-            "pool": pool,
-        }
+        return {**super().signature_fields(), "drawn": self.edges}
 
 
 class InformationRun(Circumstances):
@@ -145,7 +139,6 @@ class InformationProvenance(Provenance):
             "edges",
             "version",
             "begin",
-            "pool",
             "control",
         ),
     )

@@ -125,7 +125,5 @@ def encoded(encoder: Encoder) -> list[EncodedFunction]:
         last = np.minimum(first + chance.integers(0, 4, 30), len(tokens) - 1)
         alignment = align(code, tokens[:, 0], tokens[:, 1], offsets, special)
         edges = edge_table(len(tokens), list(zip(head, first, last)), index)
-        functions.append(
-            EncodedFunction(index, ids, alignment, edges, shuffled_by=3 if index == 2 else None)
-        )
+        functions.append(EncodedFunction(index, ids, alignment, edges))
     return sorted(functions, key=lambda function: -len(function.ids))
