@@ -16,7 +16,6 @@ from transformers.modeling_outputs import BaseModelOutputWithPast
 from codesyntax_dataset.errors import ModelError
 from probing.models.loaded import (
     DRIFT,
-    TEXTS,
     Batch,
     Check,
     Loaded,

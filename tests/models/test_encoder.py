@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from huggingface_hub import Discussion, HfApi
 from safetensors.torch import load_file, save_file
 from support.commands import run
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -26,7 +25,7 @@ from transformers import (
 )
 
 from codesyntax_dataset.errors import ModelError
-from probing.models import capture, location
+from probing.models import capture
 from probing.models.load import doctor, load, load_tokenizer
 from probing.models.loaded import TEXTS, FailedCheck
 
@@ -138,17 +137,6 @@ def test_a_pooler_may_be_missing(folder):
         folder, lambda parts: {name: part for name, part in parts.items() if "pooler" not in name}
     )
     assert load(str(folder)).path == "captured"
-
-
-def test_pickled_weights_on_the_hub(folder, monkeypatch):
-    """The message names the revision of the conversion that the Hub's bot has opened."""
-    spoil(folder, "pickle")
-    request = Discussion(
-        "Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, ""
-    )
-    monkeypatch.setattr(HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
-    with pytest.raises(ModelError, match="--revision refs/pr/7"), location.loading("user/model"):
-        transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
 
 
 @pytest.mark.slow
