@@ -316,17 +316,13 @@ class CubertTokenizer(PreTrainedTokenizer):
         return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
 
     def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
-        with_offsets = options.pop("return_offsets_mapping", False)
+        # of several texts, transformers calls this again for each
+        with_offsets = isinstance(text, str) and options.pop("return_offsets_mapping", False)
         encoding = super()._encode_plus(text, *arguments, **options)
         if with_offsets:
-            single = isinstance(text, str)
             added = [(0, 0)] if options.get("add_special_tokens", True) else []
-            places = (
-                [(start, end) for _, start, end in self.subtokens(code)]
-                for code in ([text] if single else text)
-            )
-            offsets = [[*added, *of_code, *added] for of_code in places]
-            encoding["offset_mapping"] = offsets[0] if single else offsets
+            offsets = [(start, end) for _, start, end in self.subtokens(text)]
+            encoding["offset_mapping"] = [*added, *offsets, *added]
         return encoding
 
     def _convert_token_to_id(self, token: str) -> int:
@@ -336,7 +332,12 @@ class CubertTokenizer(PreTrainedTokenizer):
         return self.vocabulary.entries[index] if 0 <= index < self.vocab_size else UNKNOWN
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        return spelled(tokens)
+        """The text that sub-tokens spell: without what ends a piece, and with a line break for what
+        is named so."""
+        text = "".join(tokens).replace(GOES_ON + ENDS, "").replace(ENDS, "")
+        text = _UNESCAPED.sub(_unescaped, text)
+        text = re.sub("___(?:NL|NEWLINE|NLCHAR)(?:___|$)", "\n", text).replace(named("CR"), "\r")
+        return re.sub("___(?:INDENT|DEDENT)___", "", text).replace(named("CARET"), "^")
 
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
@@ -353,15 +354,6 @@ def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
         raise ModelError(
             f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8"
         ) from error
-
-
-def spelled(entries: Sequence[str]) -> str:
-    """The text that sub-tokens spell: without what ends a piece, and with a line break for what is
-    named so."""
-    text = "".join(entries).replace(GOES_ON + ENDS, "").replace(ENDS, "")
-    text = _UNESCAPED.sub(_unescaped, text)
-    text = re.sub("___(?:NL|NEWLINE|NLCHAR)(?:___|$)", "\n", text).replace(named("CR"), "\r")
-    return re.sub("___(?:INDENT|DEDENT)___", "", text).replace(named("CARET"), "^")
 
 
 def _unescaped(escape: re.Match[str]) -> str:
