@@ -86,12 +86,11 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    single_name = [name for name, _ in named] if len(named) == 1 else []
-    options.check(single_name, configs=arguments["configs"], splits=arguments["splits"])
+    options.check(configs=arguments["configs"], splits=arguments["splits"])
     if arguments["shard"] is None:
         options.sample_if_none(arguments["data"], arguments["configs"], [name for name, _ in named])
         arguments["data"] = options.of_code(arguments["data"], arguments["configs"])
-    options.check((), arguments["data"])
+    options.check(arguments["data"])
     from probing.report.document import print_parts
     from probing.report.headline import answer
     from probing.report.results import mean_row, summary
@@ -292,7 +291,7 @@ def show(
         raise click.UsageError("give a MODEL, or --labels to see labels without one")
     if len(configs := tuple(dict.fromkeys(configs))) > 1:
         raise click.UsageError("attention is shown for one config: give one, or --labels")
-    options.check([model], configs=configs, head=masked)
+    options.check(configs=configs)
     quiet_libraries()
     arguments |= {"config": configs[0], **of_model}
     if masked:

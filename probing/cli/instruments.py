@@ -197,9 +197,7 @@ def _run_instrument(
     """Run and print the function of this name for each config and split, or of one that has no
     choice of splits for each config. The model is loaded once."""
     runs = options.every(configs, splits, as_json, arguments["shard"])
-    options.check(
-        [model], configs=configs, splits=list(filter(None, splits)), head=name in ("mask", "ablate")
-    )
+    options.check(configs=configs, splits=list(filter(None, splits)))
     if "node_types" in arguments:
         asked = " ".join(arguments["node_types"])
         arguments["node_types"] = asked.replace(",", " ").split() or None
@@ -207,7 +205,7 @@ def _run_instrument(
     if arguments["shard"] is None:
         options.sample_if_none(arguments["data"], configs, [model])
         arguments["data"] = options.of_code(arguments["data"], configs)
-    options.check((), arguments["data"])
+    options.check(arguments["data"])
     from probing.runs.session import Session
 
     where_and_how = ("revision", "dtype", "device", "max_length")

@@ -20,11 +20,10 @@ def doctor(model: str, gguf: str | None, as_json: bool, **arguments: Any) -> Non
 
     The exit status is 1 if it cannot.
     """
-    options.check([named := options.with_gguf(model, gguf)])
     quiet_libraries()
     from probing.models.load import doctor as run
 
-    diagnosis = run(named, **arguments)
+    diagnosis = run(options.with_gguf(model, gguf), **arguments)
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)

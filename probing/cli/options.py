@@ -138,25 +138,17 @@ def with_gguf(model: str, gguf: str | None) -> str:
 
 
 def check(
-    models: Sequence[str],
     data_: str | None = None,
     configs: Sequence[str] = (),
     splits: Sequence[str] = (),
-    head: bool = False,
 ) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of
     their kind."""
-    from probing.models.location import check_head, check_name
-
     for config in configs:
         language_of(config)
     for split in splits:
         if split not in SPLITS:
             raise UnknownName("split", split, SPLITS)
-    for model in models:
-        check_name(model)
-        if head:
-            check_head(model)
     if data_ is not None and not Path(data_).is_dir():
         from probing.runs.data import check_id
 

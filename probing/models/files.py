@@ -17,30 +17,20 @@ head."""
 
 _LARGEST_JSON = 1 << 27  # bytes, of a configuration or index
 
-_FILES = (
-    "config.json tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json "
-    "merges.txt spiece.model sentencepiece.bpe.model tokenizer.model spm.model sentencepiece.model adapter_config.json"
-).split()
-
 
 def files(folder: Path) -> list[str]:
-    """The files of a local model that transformers may load, as paths in its folder: configuration,
-    tokenizer, weights.
+    """The files of a local model: those directly in its folder, and the weights that an index or
+    the configuration names, as paths in the folder.
 
-    Weights are files in safetensors, including shards in sub-folders that an index or the
-    configuration names. Raises ModelError for a file outside the folder, or one that is not a
-    regular file.
+    Raises ModelError for weights outside the folder, and for a pipe or device.
     """
-    names = {*_FILES}
-    for pattern in ("tokenizer.*.json", "*.safetensors", "*.safetensors.index.json"):
-        names.update(file.name for file in folder.glob(pattern))
-    named = json_object(folder / "config.json").get("transformers_weights")
-    if named is not None:
-        names.add(_inside(named, "config.json"))
-    for index in [name for name in names if name.endswith(".index.json")]:
-        shards = json_object(folder / index).get("weight_map")
-        if isinstance(shards, dict):
-            names.update(_inside(shard, index) for shard in shards.values())
+    names = {path.name for path in folder.iterdir() if not path.is_dir()}
+    named = {"config.json": [json_object(folder / "config.json").get("transformers_weights")]}
+    for index in folder.glob("*.safetensors.index.json"):
+        shards = json_object(index).get("weight_map")
+        named[index.name] = list(shards.values()) if isinstance(shards, dict) else []
+    for source, weights in named.items():
+        names.update(_inside(name, source) for name in weights if name is not None)
     there = sorted(name for name in names if (folder / name).exists())
     for name in there:
         if not (folder / name).is_file():

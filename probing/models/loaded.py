@@ -310,32 +310,18 @@ def vocabulary_of(model: transformers.PreTrainedModel) -> float:
 
 @contextlib.contextmanager
 def borrowed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in evaluation mode; afterwards restore the mode of each part, and undo what its
-    own code leaves.
-
-    That is: hooks of transformers that collect requested outputs, and BigBird's switch to full
-    attention on a short text, which would otherwise persist for long ones.
-    """
-    parts = list(model.modules())
-    training = [part.training for part in parts]
-    hooks = [set(part._forward_hooks) for part in parts]
-    listening = ["_output_capturing_hooks_installed" in part.__dict__ for part in parts]
-    kind, set_kind = (
-        getattr(model, "attention_type", None),
-        getattr(model, "set_attention_type", None),
-    )
+    """Put the model in evaluation mode; afterwards restore the mode of each part, and the kind of
+    attention, which BigBird changes for good on a short text."""
+    training = [(part, part.training) for part in model.modules()]
+    kind = getattr(model, "attention_type", None)
     model.eval()
     try:
         yield
     finally:
-        if kind is not None and set_kind is not None and model.attention_type != kind:
-            set_kind(kind)
-        for part, was_training, before, listened in zip(parts, training, hooks, listening):
+        if kind is not None and model.attention_type != kind:
+            model.set_attention_type(kind)
+        for part, was_training in training:
             part.training = was_training
-            for hook in set(part._forward_hooks) - before:
-                del part._forward_hooks[hook]
-            if not listened:
-                part.__dict__.pop("_output_capturing_hooks_installed", None)
 
 
 @contextlib.contextmanager

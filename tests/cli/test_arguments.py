@@ -146,9 +146,7 @@ def test_names_that_the_hub_cannot_have_are_local_only(name, monkeypatch, datase
         "probing.models.location.hub_answers", lambda: pytest.fail("the Hub was asked")
     )
     monkeypatch.setattr("probing.runs.data.hub_answers", lambda: pytest.fail("the Hub was asked"))
-    with pytest.raises(
-        ModelError, match="no such folder, and not a valid name of a model on the Hub"
-    ):
+    with pytest.raises(ModelError, match="no such folder, and no such model on the Hub"):
         probing.probe(name, dataset_folder)
     with pytest.raises(DatasetError, match="not a valid name of a dataset on the Hub"):
         probing.probe("m", name)

@@ -5,8 +5,7 @@ pieces into which CuBERT splits a token, and `Vocabulary` the sub-tokens of a pi
 records the characters of each.
 
 The lexers are those of the labels, which do not depend on the interpreter: Python's `tokenize` as
-up to 3.11, and javalang. Keywords, punctuation and errors are one kind here, because all three stay
-whole.
+up to 3.11, and javalang.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,22 +26,17 @@ from codesyntax_dataset.languages.java import tokens as java_tokens
 from codesyntax_dataset.languages.python import tokens as python_tokens
 from probing.models.cubert import LANGUAGES
 
-IDENTIFIER, LITERAL, COMMENT, NUMBER, WHITESPACE, NEWLINE, WHOLE = range(7)
-"""The kinds of tokens, which decide how they are split; a LITERAL is a string or a character."""
-
 _LINE_BREAK = re.compile(r"\r?\n")
 
 
 class Lexeme(NamedTuple):
-    """A token: its kind, how it is spelled, and from which character to which (exclusive) of the
-    code it is.
+    """A token: how it is spelled, and from which character to which (exclusive) of the code it is.
 
     `name` is the name between triple underscores that goes before the spelling of tokens without a
     text of their own, such as line breaks. It stands for all characters of the token, the spelling
     behind it for none.
     """
 
-    kind: int
     spelling: str
     start: int
     end: int
@@ -56,71 +49,43 @@ def lex(language: str, code: str) -> tuple[list[Lexeme], Sequence[int]]:
 
     Code that cannot be tokenized is one token, ERROR; blank code has none.
     """
+    places = range(len(code) + 1)
     if not code.strip():
-        return [], range(1)
+        return [], places
     try:
-        return _LEXERS[language](code)
+        if language == "python":
+            return list(_python_lexemes(code)), places
+        decoded = java_tokens.DecodedCode(code)
+        return list(_java_lexemes(decoded)), decoded.places
     except ParseError:
-        return [Lexeme(WHOLE, "", 0, len(code), "ERROR")], range(len(code) + 1)
+        return [Lexeme("", 0, len(code), "ERROR")], places
 
 
-def _python(code: str) -> tuple[list[Lexeme], Sequence[int]]:
+def _python_lexemes(code: str) -> Iterator[Lexeme]:
     text = code.rstrip()
-    line_break = _LINE_BREAK.search(code, len(text))
-    start, end = line_break.span() if line_break else (len(text), len(text))
-    return [*_python_lexemes(text), Lexeme(NEWLINE, "", start, end, "NEWLINE")], range(
-        len(code) + 1
-    )
-
-
-def _python_lexemes(text: str) -> Iterator[Lexeme]:
     depth = blocks = 0  # of brackets, and of indentation
     blank = True  # nothing but comments yet on a logical line
-    commented = False  # the last token is a comment
     for token, start, end in python_tokens.tokenize(text):
         if start == end == len(text):  # the tokens of the end
             break
-        commented = token.startswith("#")
         if not token:
             blocks -= 1
-            yield Lexeme(WHOLE, "", start, end, "DEDENT")
+            yield Lexeme("", start, end, "DEDENT")
         elif token.endswith("\n"):
-            yield (
-                Lexeme(WHOLE, "", start, end, "NL")
-                if depth or blank
-                else Lexeme(NEWLINE, "", start, end, "NEWLINE")
-            )
+            yield Lexeme("", start, end, "NL" if depth or blank else "NEWLINE")
             blank = blank or not depth
         elif blank and token.isspace():
             blocks += 1
-            yield Lexeme(WHOLE, token, start, end, "INDENT")
+            yield Lexeme(token, start, end, "INDENT")
         else:
             depth += (token in "([{") - (token in ")]}")
-            blank = blank and commented
-            yield Lexeme(_python_kind(token), token, start, end)
-    if commented and blank:
-        yield Lexeme(WHOLE, "", len(text), len(text), "NL")
-    for _ in range(blocks):
-        yield Lexeme(WHOLE, "", len(text), len(text), "DEDENT")
-
-
-def _python_kind(token: str) -> int:
-    if token[0] == "#":
-        return COMMENT
-    if token[-1] in "\"'" and len(token) > 1:
-        return LITERAL
-    return _kind_of_word(token)
-
-
-def _kind_of_word(token: str) -> int:
-    if token[0].isdecimal() or (token[0] == "." and token[1:2].isdecimal()):
-        return NUMBER
-    return IDENTIFIER if token[0].isidentifier() or token[0] == "$" else WHOLE
-
-
-def _java(code: str) -> tuple[list[Lexeme], Sequence[int]]:
-    decoded = java_tokens.DecodedCode(code)
-    return list(_java_lexemes(decoded)), decoded.places
+            blank = blank and token.startswith("#")
+            yield Lexeme(token, start, end)
+    for name in ["NL"] * blank + ["DEDENT"] * blocks:
+        yield Lexeme("", len(text), len(text), name)
+    line_break = _LINE_BREAK.search(code, len(text))
+    start, end = line_break.span() if line_break else (len(text), len(text))
+    yield Lexeme("", start, end, "NEWLINE")
 
 
 def _java_lexemes(decoded: java_tokens.DecodedCode) -> Iterator[Lexeme]:
@@ -130,7 +95,7 @@ def _java_lexemes(decoded: java_tokens.DecodedCode) -> Iterator[Lexeme]:
         if token.startswith("//"):
             end += text.startswith("\n", end)  # a comment to the end of the line has its line break
         reached = end
-        yield Lexeme(_java_kind(token), text[start:end], start, end)
+        yield Lexeme(text[start:end], start, end)
     yield from _java_gap(text, reached, len(text))
 
 
@@ -138,88 +103,84 @@ def _java_gap(text: str, start: int, end: int) -> Iterator[Lexeme]:
     """The pieces between two tokens: a NEWLINE for each line break, and the blanks behind the last
     one, as spaces."""
     for line_break in _LINE_BREAK.finditer(text, start, end):
-        yield Lexeme(NEWLINE, "", *line_break.span(), "NEWLINE")
+        yield Lexeme("", *line_break.span(), "NEWLINE")
         start = line_break.end()
     if start < end:
-        yield Lexeme(WHITESPACE, " " * (end - start), start, end)
-
-
-def _java_kind(token: str) -> int:
-    if token.startswith(("//", "/*")):
-        return COMMENT
-    return LITERAL if token[0] in "\"'" and len(token) > 1 else _kind_of_word(token)
-
-
-_LEXERS: dict[str, Callable[[str], tuple[list[Lexeme], Sequence[int]]]] = dict(
-    zip(LANGUAGES, (_python, _java))
-)
+        yield Lexeme(" " * (end - start), start, end)
 
 
 _LONGEST_PIECE = 15
-"""Characters of a piece, of the kinds that are split at all."""
+"""Characters of a piece."""
 
-_CASE = re.compile(  # of a name, with underscores behind it; a run of capitals ends before the one that begins a word
+_NUMBER = re.compile(r"\.?\d")
+_NAME = re.compile(r"[A-Za-z_$]|[^\x00-\x7f]")
+
+_PARTS_OF_NAME = re.compile(  # with underscores behind each; a run of capitals ends before the one that begins a word
     """ [A-Z]? [^A-Z_]+ _*  |  [A-Z]+ (?=[A-Z][^A-Z_])  |  [A-Z]+ _*  |  _+ """, re.VERBOSE
 )
 
-# of literals: only the same blank or tab stays together
-_BLANKS = re.compile(r"\S+| {1,20}|\t{1,20}|\s")
+_PARTS = re.compile(r"U?L+|U+(?!L)|D+|O+| {1,20}|\t{1,20}|S")
+"""The runs of the classes of characters: a capital goes with the small letters behind it, and only
+the same blank or tab stays together."""
 
 
-def pieces(kind: int, text: str) -> Iterator[str]:
-    """The pieces of a token of a kind, in order; together they are `text`."""
-    if kind == WHOLE:
-        yield text
-        return
-    if kind == NUMBER:
-        parts = [text]
-    elif kind == IDENTIFIER:
-        parts = _CASE.findall(text)
+def pieces(token: str) -> Iterator[str]:
+    """The pieces of a token, in order; together they are the token.
+
+    Numbers are cut for their length only, names where a word begins, and all others, such as
+    literals and comments, where the class of characters changes.
+    """
+    if _NUMBER.match(token):
+        parts = [token]
+    elif _NAME.match(token) and not token.endswith(('"', "'")):
+        parts = _PARTS_OF_NAME.findall(token)
     else:
-        parts = list(_by_character(text))
+        runs = _PARTS.finditer("".join(map(_class, token)))
+        parts = [token[run.start() : run.end()] for run in runs]
     for part in parts:
         for start in range(0, len(part), _LONGEST_PIECE):
             yield part[start : start + _LONGEST_PIECE]
 
 
-_UPPER, _LOWER, _DIGIT, _OTHER = range(4)
-
-
-def _class(character: str) -> int:
+def _class(character: str) -> str:
+    """The class of a character, one of those in _PARTS."""
     if character.isupper():
-        return _UPPER
+        return "U"
     if character.islower():
-        return _LOWER
-    return _DIGIT if character.isdigit() else _OTHER
-
-
-def _by_character(text: str) -> Iterator[str]:
-    """Cut a literal where the class of characters changes; a capital goes with the small letters
-    behind it."""
-    capital = ""  # a capital for the run behind it
-    runs = [(kind, "".join(run)) for kind, run in groupby(text, _class)]
-    for (kind, run), (behind, _) in zip(runs, [*runs[1:], (_OTHER, "")]):
-        run, capital = capital + run, ""
-        if kind == _UPPER and behind == _LOWER:
-            run, capital = run[:-1], run[-1]
-        if kind == _OTHER:
-            yield from _BLANKS.findall(run)
-        elif run:
-            yield run
+        return "L"
+    if character.isdigit():
+        return "D"
+    if character in " \t":
+        return character
+    return "S" if character.isspace() else "O"
 
 
 _LARGEST_VOCABULARY = 1 << 24  # bytes of a vocabulary
 
-PAD, CLS, SEP, MASK, UNKNOWN = "<pad>_", "[CLS]_", "[SEP]_", "[MASK]_", "[UNK]_"
-"""Entries that stand for no text; the last is never produced."""
+UNKNOWN = "[UNK]_"
+"""The entry that is never produced."""
+
+_SPECIAL = {
+    "pad_token": "<pad>_",
+    "cls_token": "[CLS]_",
+    "sep_token": "[SEP]_",
+    "mask_token": "[MASK]_",
+    "unk_token": UNKNOWN,
+}
+"""Entries that stand for no text."""
 
 GOES_ON, ENDS = "^", "_"
 """The end of a piece: ENDS, after GOES_ON if the code token has further pieces."""
 
-_NAMED = {"\n": "NLCHAR", "\r": "CR", "^": "CARET"}
-"""Characters that are spelled by a name."""
+_ESCAPES = {
+    "\\": "\\\\",
+    "_": "\\u",
+    "\n": r"\u\u\uNLCHAR\u\u\u",
+    "\r": r"\u\u\uCR\u\u\u",
+    "^": r"\u\u\uCARET\u\u\u",
+}
+"""How characters are spelled; three of them by a name."""
 
-_ESCAPES = {"\\": "\\\\", "_": "\\u"}
 _UNESCAPED = re.compile(r"\\u|\\\\|\\([0-9]{1,7});")
 
 
@@ -254,7 +215,8 @@ class Vocabulary:
                 f"the vocabulary has the entry {twice!r} twice, expected {len(entries)} different ones"
             )
         self._alphabet = {character for entry in entries for character in entry}
-        needed = [PAD, CLS, SEP, MASK, UNKNOWN, *sorted(self._alphabet | set("^\\_u;0123456789"))]
+        spelling = self._alphabet.union("^_;0123456789", *_ESCAPES.values())
+        needed = [*_SPECIAL.values(), *sorted(spelling)]
         if lost := [entry for entry in needed if entry not in self.ids]:
             raise ModelError(
                 f"the vocabulary lacks the entry {lost[0]!r}: expected one of CuBERT's, an entry in each line, and "
@@ -273,17 +235,10 @@ class Vocabulary:
 
         What ends the piece belongs to its last character, as it spells nothing of its own.
         """
-        spelled: list[str] = []
-        places: list[int] = []
-        closing = (GOES_ON if goes_on else "") + ENDS
-        for position, character in enumerate(piece):
-            text = "".join(
-                map(self._escaped, named(_NAMED[character]) if character in _NAMED else character)
-            )
-            spelled.append(text)
-            places += [position] * len(text)
-        escaped = "".join(spelled) + closing
-        places += [max(0, len(piece) - 1)] * len(closing)
+        texts = [self._escaped(character) for character in piece]
+        texts[-1] += GOES_ON + ENDS if goes_on else ENDS
+        escaped = "".join(texts)
+        places = [place for place, text in enumerate(texts) for _ in text]
         ids = []
         start = 0
         while start < len(escaped):
@@ -295,9 +250,8 @@ class Vocabulary:
         return ids
 
     def _escaped(self, character: str) -> str:
-        if character in _ESCAPES:
-            return _ESCAPES[character]
-        return character if character in self._alphabet else f"\\{ord(character)};"
+        known = character if character in self._alphabet else f"\\{ord(character)};"
+        return _ESCAPES.get(character, known)
 
 
 class CubertTokenizer(PreTrainedTokenizer):
@@ -329,14 +283,7 @@ class CubertTokenizer(PreTrainedTokenizer):
             raise ModelError(f"its tokenizer drops {dropped}, which is gone: convert CuBERT again")
         self.language = language
         self.vocabulary = read_vocabulary(vocab_file)
-        options |= {"language": language, "special_tokens_pattern": "cls_sep"}
-        options |= {
-            "pad_token": PAD,
-            "cls_token": CLS,
-            "sep_token": SEP,
-            "mask_token": MASK,
-            "unk_token": UNKNOWN,
-        }
+        options |= {"language": language, "special_tokens_pattern": "cls_sep"} | _SPECIAL
         super().__init__(**options)
 
     @property
@@ -350,16 +297,16 @@ class CubertTokenizer(PreTrainedTokenizer):
         """The sub-tokens of code: the id, and from which character to which (exclusive) it stands
         for."""
         lexemes, places = lex(self.language, code)
-        if lexemes and lexemes[-1].kind != NEWLINE:
+        if lexemes and lexemes[-1].name != "NEWLINE":
             behind = lexemes[-1].end
-            lexemes.append(Lexeme(NEWLINE, "", behind, behind, "NEWLINE"))
-        for kind, spelling, start, end, name in lexemes:
+            lexemes.append(Lexeme("", behind, behind, "NEWLINE"))
+        for spelling, start, end, name in lexemes:
             if name:
                 marker = named(name)
                 for number, first, _ in self.vocabulary.encode(marker + spelling, False):
                     yield number, places[start if first < len(marker) else end], places[end]
                 continue
-            parts = list(pieces(kind, spelling))
+            parts = list(pieces(spelling))
             for count, part in enumerate(parts, 1):
                 for number, first, last in self.vocabulary.encode(part, count < len(parts)):
                     yield number, places[start + first], places[start + last + 1]
@@ -368,19 +315,14 @@ class CubertTokenizer(PreTrainedTokenizer):
     def tokenize(self, text: str, *arguments: Any, **options: Any) -> list[str]:
         return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
 
-    def _line_offsets(self, code: str) -> list[tuple[int, int]]:
-        return [(start, end) for _, start, end in self.subtokens(code)]
-
     def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
-        with_offsets = options.pop("return_offsets_mapping", False)
+        # of several texts, transformers calls this again for each
+        with_offsets = isinstance(text, str) and options.pop("return_offsets_mapping", False)
         encoding = super()._encode_plus(text, *arguments, **options)
         if with_offsets:
-            single = isinstance(text, str)
             added = [(0, 0)] if options.get("add_special_tokens", True) else []
-            offsets = [
-                [*added, *self._line_offsets(code), *added] for code in ([text] if single else text)
-            ]
-            encoding["offset_mapping"] = offsets[0] if single else offsets
+            offsets = [(start, end) for _, start, end in self.subtokens(text)]
+            encoding["offset_mapping"] = [*added, *offsets, *added]
         return encoding
 
     def _convert_token_to_id(self, token: str) -> int:
@@ -390,13 +332,17 @@ class CubertTokenizer(PreTrainedTokenizer):
         return self.vocabulary.entries[index] if 0 <= index < self.vocab_size else UNKNOWN
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        return spelled(tokens)
+        """The text that sub-tokens spell: without what ends a piece, and with a line break for what
+        is named so."""
+        text = "".join(tokens).replace(GOES_ON + ENDS, "").replace(ENDS, "")
+        text = _UNESCAPED.sub(_unescaped, text)
+        text = re.sub("___(?:NL|NEWLINE|NLCHAR)(?:___|$)", "\n", text).replace(named("CR"), "\r")
+        return re.sub("___(?:INDENT|DEDENT)___", "", text).replace(named("CARET"), "^")
 
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
-        name = f"{filename_prefix}-" if filename_prefix else ""
-        return (str(write(Path(save_directory, f"{name}vocab.txt"), self.vocabulary.text())),)
+        return (str(write(Path(save_directory, "vocab.txt"), self.vocabulary.text())),)
 
 
 def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
@@ -408,15 +354,6 @@ def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
         raise ModelError(
             f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8"
         ) from error
-
-
-def spelled(entries: Sequence[str]) -> str:
-    """The text that sub-tokens spell: without what ends a piece, and with a line break for what is
-    named so."""
-    text = "".join(entries).replace(GOES_ON + ENDS, "").replace(ENDS, "")
-    text = _UNESCAPED.sub(_unescaped, text)
-    text = re.sub("___(?:NL|NEWLINE|NLCHAR)(?:___|$)", "\n", text).replace(named("CR"), "\r")
-    return re.sub("___(?:INDENT|DEDENT)___", "", text).replace(named("CARET"), "^")
 
 
 def _unescaped(escape: re.Match[str]) -> str:
