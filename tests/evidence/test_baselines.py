@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import datasets
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import BEST_BASELINE
-from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
+from codesyntax_metric.topk_uas import DIRECTIONS, RULES
 from probing.cli import main
 from probing.evidence.baselines import (
     KINDS,
@@ -23,17 +24,13 @@ from probing.evidence.baselines import (
     better,
     evaluate,
     ledger,
-    only,
     pick,
     read_edges,
 )
 from probing.evidence.protocols import (
-    TABLE_MEASURES,
     compare,
-    held_out,
     published,
 )
-from probing.instruments.attention.ledger import RankLedger
 from probing.models.load import with_random_weights
 from probing.runs import data as controls
 
@@ -41,6 +38,16 @@ pytestmark = pytest.mark.slow
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
 FURTHEST = 512
+WITH_TIES = {
+    "python": [
+        "Assign:target->value",
+        "If:body->orelse",
+        "If:test->orelse",
+        "While:while->body",
+    ],
+    "java": ["If:test->body", "If:test->orelse", "Try:body->handler"],
+}
+"""Relations of which the published procedure chose another of equally good offsets, by the rule any."""
 
 
 def dataset_of(*functions):
@@ -194,15 +201,6 @@ def test_the_furthest_offset():
     assert ledger(of_function, picks).ranks[0, :, 0, 0].tolist() == [0, 255]
 
 
-def test_offsets_score_the_same_in_both_directions(dataset_folder):
-    edges = read_edges(dataset_folder, "python", "test")
-    one, other = (
-        only(ledger(edges, pick(edges, direction)), "offset").ranks for direction in DIRECTIONS
-    )
-    assert np.array_equal(one, other)
-    assert (one != 255).any()
-
-
 def reference(shared, dataset, language):
     """The published procedure's numbers, and the edges of the functions that they are of."""
     numbers = json.loads(
@@ -229,68 +227,30 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
     The published procedure leaves ties to the order of a search; there each of its choices must be one of the equally
     best, by our hits.
     """
-    expected, edges = reference(
-        shared, datasets.load_dataset(str(slices), language, split="test"), language
-    )
+    dataset = datasets.load_dataset(str(slices), language, split="test")
+    expected, edges = reference(shared, dataset, language)
     assert list(LANGUAGES[language].keywords) == expected["keywords"]
-    picks = pick(edges)
-    counts = ledger(edges, picks).counts()
+    counts = ledger(edges, pick(edges)).counts()
     assert sorted(counts.counts) == expected["relations"]
     differing = []
-    for kind in KINDS:
-        for rule in RULES:
-            for relation, scores in expected[f"{rule}/{kind}"].items():
-                theirs = np.array(scores["score"]) * 100
-                ours = (
-                    counts.hits(relation, rule)[0, KINDS.index(kind), :20]
-                    / counts.edges(relation)
-                    * 100
-                )
-                wrong = np.flatnonzero(np.abs(ours - theirs) > 0.05)
-                if len(wrong):
-                    differing.append((kind, rule, relation))
-    listed = {
-        "python": [
-            "Assign:target->value",
-            "If:body->orelse",
-            "If:test->orelse",
-            "While:while->body",
-        ],
-        "java": ["If:test->body", "If:test->orelse", "Try:body->handler"],
-    }
-    assert differing == [("offset", "any", relation) for relation in listed[language]]
+    for (place, kind), rule in itertools.product(enumerate(KINDS), RULES):
+        for relation, scores in expected[f"{rule}/{kind}"].items():
+            ours = counts.hits(relation, rule)[0, place, :20] / counts.edges(relation)
+            if np.abs(ours - scores["score"]).max() > 0.0005:
+                differing.append((kind, rule, relation))
+    assert differing == [("offset", "any", relation) for relation in WITH_TIES[language]]
     # their choices: the same scores, and none that another would have beaten
-    for relation in listed[language]:
-        number = edges.relations.index(relation)
-        first, last = (
-            (column - edges.head)[edges.relation == number] for column in (edges.first, edges.last)
-        )
+    for relation in WITH_TIES[language]:
+        of_relation = edges.relation == edges.relations.index(relation)
+        first, last = ((of - edges.head)[of_relation] for of in (edges.first, edges.last))
+        offsets = np.arange(1, FURTHEST + 1)[:, None]
+        found = (first <= offsets) & (offsets <= last)
         left, published = np.ones(len(first), bool), expected["any/offset"][relation]
         for choice, theirs in zip(published["picked"], published["score"]):
-            gain = [
-                int((left & (first <= offset) & (offset <= last)).sum())
-                for offset in range(1, FURTHEST + 1)
-            ]
+            gain = (left & found).sum(axis=1)
             assert gain[choice - 1] == max(gain)
-            left &= ~((first <= choice) & (choice <= last))
+            left &= ~found[choice - 1]
             assert 1 - left.mean() == pytest.approx(theirs, abs=1e-9)
-
-
-def test_the_paper_and_its_best_offsets(shared, slices):
-    """shared/docs/published-evaluation.md: on this slice 71.3 at 2, 92.1 at 2, 98.6 at 1 and 79.9 at 3."""
-    _, edges = reference(
-        shared, datasets.load_dataset(str(slices), "python", split="test"), "python"
-    )
-    picks = pick(edges)
-    relations = score(only(ledger(edges, picks), "offset").counts(), [1], "first")["relations"]
-    for relation, offset, best in [
-        ("Assign:target->value", 2, 71.3),
-        ("Call:func->args", 2, 92.1),
-        ("If:if->test", 1, 98.6),
-        ("For:for->iter", 3, 79.9),
-    ]:
-        assert picks.names("offset", "first", relation)[0] == offset
-        assert relations[relation]["1"]["score"] == pytest.approx(best, abs=0.05)
 
 
 def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folder):
@@ -359,34 +319,13 @@ def test_an_empty_list_is_filled_from_the_nearest_offset_on():
     assert pick(code).filled(code).names("keyword", "first", "r")[:3] == ["False", "if", "None"]
 
 
-@pytest.fixture(scope="module")
-def both_splits(dataset_folder):
-    """Edges of validation and of test, and the baselines."""
+def test_more_guesses_find_no_less(dataset_folder):
+    """The combined baseline changes lists, and may lose a little."""
     edges = [read_edges(dataset_folder, "python", split) for split in ("validation", "test")]
-    return *edges, evaluate(*edges)
-
-
-def test_more_guesses_find_no_less(both_splits):
-    """And 20 guesses about as much as the 20 tokens that come next, which need no choice."""
-    _, test, result = both_splits
-    curves = {}
-    for kind, chosen in result.hits["held-out"].items():
+    for kind, chosen in evaluate(*edges).hits["held-out"].items():
         found = chosen.hits.scores(kind).reshape(3, 20, -1)  # (rules, k, R)
-        assert kind == "combined" or (np.diff(found, axis=1) >= 0).all()
-        in_mean = [name in chosen.hits.counted for name in chosen.relations]
-        curves[kind] = found[..., in_mean].mean(axis=-1)
-    assert np.diff(curves["combined"]).min() > -1
-    held = result.hits["held-out"]["offset"]
-    names = np.array(test.relations)[test.relation]
-    first, last = test.first - test.head, test.last - test.head
-    near_by_rule = (
-        (first >= 1) & (first <= 20),
-        (last >= 1) & (first <= 20),
-        (last >= 1) & (last <= 20),
-    )
-    for rule, near in zip(RULES, near_by_rule):
-        next_tokens = np.mean([100 * near[names == name].mean() for name in held.hits.counted])
-        assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
+        lost = found.mean(axis=-1) if kind == "combined" else found
+        assert np.diff(lost, axis=1).min() >= -1 * (kind == "combined")
 
 
 def test_of_two_that_find_as_much_the_offset_is_chosen():
@@ -406,38 +345,6 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
     held = result.hits["held-out"]
     assert held["offset"].total[:2, 0].tolist() == [0, 0]
     assert held["combined"].total[:20, 0].tolist() == [1] * 20
-
-
-def noise_nearby(edges, rng, heads=6):
-    """The ledger of heads that attend to the 20 tokens behind the one that reads, in random order."""
-    # (E, heads, 20)
-    order = rng.permuted(np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1)
-    first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
-    spans = (first, first), (first, last), (last, last)
-    near = np.arange(20)
-    ranks = [
-        np.where((begin <= near) & (near <= end), order, 255).min(axis=-1) for begin, end in spans
-    ]
-    names = ("function", "relation", "head", "first", "last", "tokens")
-    columns = {name: getattr(edges, name) for name in names}
-    return RankLedger(
-        relations=edges.relations, ranks=np.array(ranks)[:, :, None], settings={}, **columns
-    )
-
-
-def test_noise_is_not_better_than_the_baseline(both_splits):
-    """Heads that know nothing but that dependents come soon."""
-    validation, test, result = both_splits
-    rng = np.random.default_rng(0)
-    alarms = []
-    for _ in range(5):
-        model = held_out(noise_nearby(validation, rng), noise_nearby(test, rng))
-        model, baselines = (
-            chosen.at(TABLE_MEASURES) for chosen in (model, result.hits["held-out"]["combined"])
-        )
-        found = compare(model, baselines).mean
-        alarms.append(found.significant & (found.value > 0))
-    assert np.mean(alarms, axis=0).max() <= 0.05
 
 
 def test_a_models_functions_give_the_same_edges_in_the_same_order(dataset_folder, tiny_model):
@@ -477,21 +384,12 @@ def test_the_command_prints_a_table_and_writes_all_scores(dataset_folder, tmp_pa
 
 
 def test_bad_input_is_refused(dataset_folder):
-    for arguments, error, words in [
-        ((dataset_folder, "pyton"), UnknownName, "python"),
-        ((dataset_folder, "python", "tset"), UnknownName, "test"),
-        ((dataset_folder, "python", "validation"), DatasetError, "score another split"),
-        ((dataset_folder, "python", "test", "backwards"), UnknownName, "dependent-to-head"),
-        # before it is looked for
-        (
-            ("no/such", "python", "test", "backwards"),
-            UnknownName,
-            "dependent-to-head",
-        ),
-        ((dataset_of((["a"], [])), "python"), DatasetError, "DatasetDict"),
-    ]:
-        with pytest.raises(error, match=words):
-            baseline(*arguments)
+    """Further names that there are not, and a split that is not scored: `tests/cli/mistakes.txt`."""
+    # before the data is looked for
+    with pytest.raises(UnknownName, match="dependent-to-head"):
+        baseline("no/such", "python", "test", "backwards")
+    with pytest.raises(DatasetError, match="DatasetDict"):
+        baseline(dataset_of((["a"], [])), "python")
     with pytest.raises(DatasetError, match="no edges"):
         read_edges(dataset_of((["a"], [])), "python", "test")
 

@@ -20,6 +20,7 @@ from probing.evidence.protocols import (
     published,
 )
 from probing.instruments.attention.ledger import RankLedger
+from probing.stats.intervals import holm
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 
@@ -61,29 +62,22 @@ def test_a_planted_pattern_comes_back_exactly():
     """In 40 functions of 10 tokens, head 1-2 finds 30 of 40 dependents of one relation and head 0-1 finds 8 of 40 of
     the other, at the second place for the rest; all other heads look elsewhere."""
     found = {TEST: (30, (1, 2)), ARGS: (8, (0, 1))}
-    parts = []
+    edges = [(TEST, 1, 5, 5), (ARGS, 2, 6, 6)]
+    ranks = []
     for function in range(40):
         attention = np.full((2, 3, 10, 10), 0.01)
         attention[..., 9] = 0.5  # where the others look
-        edges = []
-        for place, (relation, (hits, (layer, head))) in enumerate(found.items()):
-            reading, dependent = 1 + place, 5 + place
-            attention[layer, head, reading, dependent] = 0.9 if function < hits else 0.3
-            edges.append((relation, reading, dependent, dependent))
-        columns = np.array([edge[1:] for edge in edges], np.int32).T
-        parts.append(
-            RankLedger(
-                list(found), np.full(2, function, np.int32), np.arange(2, dtype=np.int32), *columns,
-                tokens=np.full(2, 10, np.int32), ranks=rank_attention(attention, edges), settings={},
-            )
-        )  # fmt: skip
-    planted = RankLedger.concatenate(parts)
+        for relation, reading, dependent, _ in edges:
+            hits, head = found[relation]
+            attention[(*head, reading, dependent)] = 0.9 if function < hits else 0.3
+        ranks.append(rank_attention(attention, edges))
+    planted = ledger_of([(function, name, 0) for function in range(40) for name in found])
+    planted.ranks = np.concatenate(ranks, axis=1)
     for chosen in (published(planted), held_out(planted, planted)):
         result = scored(chosen)
-        for relation, (hits, place) in found.items():
-            for rule in RULES:
-                assert result[relation, rule, 1] == (100 * hits / 40, *place)
-                assert result[relation, rule, 2] == (100, *place)
+        for (relation, (hits, head)), rule in itertools.product(found.items(), RULES):
+            assert result[relation, rule, 1] == (100 * hits / 40, *head)
+            assert result[relation, rule, 2] == (100, *head)
 
 
 def test_published_is_the_metrics_own_score():
@@ -219,41 +213,32 @@ def test_ledgers_of_two_makings_or_one_split_are_refused():
 
 def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     """Where one relation counts, the mean is that relation, whatever the other one says."""
-    rng = np.random.default_rng(3)
-    edges, names = np.full((9, 2), 5), [TEST, COMPREHENSION]
-    one, other = (from_hits(names, edges, everywhere(rng.integers(0, 6, (9, 2)))) for _ in range(2))
-    found = compare(one, other)
-    mean, alone = found.of_mean("any", 3), found.on(TEST, "any", 3)
-    of_one = compare(one.only([TEST]), other.only([TEST])).of_mean("any", 3)
-    assert mean == pytest.approx(of_one) and mean.value == pytest.approx(alone.value)
-    # p of relations is corrected for both of them (Holm): the smaller is doubled, the larger at least as large
-    raw = [compare(one.only([name]), other.only([name])).on(name, "any", 3).p for name in names]
-    assert raw[0] != raw[1]
-    smaller, larger = sorted((0, 1), key=lambda place: raw[place])
-    expected = {smaller: min(1, 2 * raw[smaller])}
-    expected[larger] = max(raw[larger], expected[smaller])
-    assert [found.on(name, "any", 3).p for name in names] == pytest.approx(
-        [expected[0], expected[1]]
-    )
-    assert compare_means(one, other).p.tolist() == found.mean.p.tolist()
+    rng, names = np.random.default_rng(3), [TEST, COMPREHENSION]
+    edges, both = np.full((9, 2), 5), rng.integers(0, 6, (2, 9, 2))
+    both = [from_hits(names, edges, everywhere(of)) for of in both]
+    found, means = compare(*both), compare_means(*both)
+    alone = [compare(*(of.only([name]) for of in both)) for name in names]
+    mean = found.of_mean("any", 3)
+    assert mean == pytest.approx(alone[0].of_mean("any", 3))
+    assert mean.value == pytest.approx(found.on(TEST, "any", 3).value)
+    # p of relations is corrected for both of them
+    raw = np.array([of.on(name, "any", 3).p for of, name in zip(alone, names)])
+    corrected = [found.on(name, "any", 3).p for name in names]
+    assert raw[0] != raw[1] and corrected == pytest.approx(holm(raw).tolist())
+    assert means.p.tolist() == found.mean.p.tolist()
 
 
 def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
     """Other hits by each rule and k; a relation that one system alone has is left out."""
     rng, edges = np.random.default_rng(1), np.full((9, 2), 5)
     hits = rng.integers(0, 6, (2, len(RULES), 20, 9, 2))
-    one, other = from_hits([ARGS, TEST], edges, hits[0]), from_hits([TEST, "x"], edges, hits[1])
-    found = compare(one, other)
+    found = compare(*map(from_hits, ([ARGS, TEST], [TEST, "x"]), (edges, edges), hits))
     assert found.relations == [TEST]
     for rule, k in itertools.product(RULES, (1, 10)):
-        mine, theirs = (
-            hits[0, RULES.index(rule), k - 1, :, 1],
-            hits[1, RULES.index(rule), k - 1, :, 0],
-        )
-        alone = compare(
-            *(from_hits([TEST], edges[:, :1], everywhere(of[:, None])) for of in (mine, theirs))
-        )
-        assert found.of_mean(rule, k).value == pytest.approx(100 * (mine - theirs).sum() / 45)
+        # of TEST: (systems, functions, 1)
+        both = hits[[0, 1], RULES.index(rule), k - 1, :, [1, 0], None]
+        alone = compare(*(from_hits([TEST], edges[:, :1], everywhere(of)) for of in both))
+        assert found.of_mean(rule, k).value == pytest.approx(100 * (both[0] - both[1]).sum() / 45)
         assert found.of_mean(rule, k) == pytest.approx(alone.of_mean("any", 7))
         assert found.on(TEST, rule, k) == pytest.approx(alone.on(TEST, "any", 7))
 

@@ -244,14 +244,3 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
     forged["tables"]["masking"]["T1"][column("levenshtein"), PLACE] -= 10_000
     scores = [loaded(entry).scores("T1")["levenshtein"] for entry in (honest, forged)]
     assert scores[0] != scores[1]
-
-
-def test_a_submission_that_would_fill_the_memory_is_refused(honest):
-    forged = copy.deepcopy(honest)
-    forged["functions"] = 10**5
-    table, names = forged["tables"]["masking"], [f"n{number:04}" for number in range(1000)]
-    forged["settings"]["node_types"] = names
-    rows = {name: np.tile(of[..., :1], 1000) for name, of in table.items()}
-    forged["tables"]["masking"] = rows | {"group": np.array(names, object)}
-    with pytest.raises(EntryError, match="at most 3,000,000 pairs"):
-        loaded(forged)

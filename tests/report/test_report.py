@@ -16,14 +16,12 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
 from probing import probe
 from probing.cli import main
-from probing.evidence import random_attention
-from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import find, gather
 from probing.instruments.attention.errors import analyse, save
 from probing.report import findings, folder
 from probing.report.document import Column, Section, Table, in_html
-from probing.report.kinds import COUNT, DIFFERENCE, SCORE
+from probing.report.kinds import DIFFERENCE, SCORE
 from probing.report.report import report
 from probing.stats.intervals import holm
 
@@ -124,6 +122,11 @@ def scores_of(written, config):
     }
 
 
+def of_java(row):
+    """Whether a row of a table is of this config by the first of rules and of k."""
+    return (row["config"], row["rule"], row["k"]) == ("java", "first", "1")
+
+
 def numbers(row, *names):
     return [float(row[name]) if row[name] else None for name in names]
 
@@ -214,60 +217,6 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     assert {int(row["functions"]) for row in overview} == {common}
 
 
-def one_edge(*left_out: int) -> Edges:
-    """Five tokens, one edge from token 0 to tokens 2 and 3; those `left_out` are never predicted."""
-    columns = {
-        "function": 0,
-        "relation": 0,
-        "head": 0,
-        "first": 2,
-        "last": 3,
-        "tokens": 5,
-        "begin": 0,
-    }
-    arrays = {name: np.array([value]) for name, value in columns.items()}
-    never = np.isin(np.arange(5), left_out)
-    return Edges(
-        ["If:if->test"],
-        **arrays,
-        keyword=np.full(5, -1),
-        left_out=never,
-        language="java",
-        settings={},
-    )
-
-
-def guess(edges, direction):
-    (scores,) = random_attention.by_relation(edges, direction).values()
-    return scores.reshape(3, -1)
-
-
-def test_chance_counted_by_hand():
-    """Of the 4 other tokens 1 is among the best k with k/4, by `any` one of 2 is missed by the best two with 2/4 * 1/3.
-    Read from the dependent, each row finds the head with k/4. What is never predicted takes nobody's place."""
-    first, anyone, _ = guess(one_edge(), DIRECTIONS[0])
-    assert first[:5].tolist() == pytest.approx([25, 50, 75, 100, 100])
-    assert anyone[:3].tolist() == pytest.approx([50, 100 * (1 - 2 / 4 * 1 / 3), 100])
-    _, anyone, _ = guess(one_edge(), DIRECTIONS[1])
-    assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
-    first, anyone, last = guess(one_edge(3, 4), DIRECTIONS[0])
-    assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(
-        last
-    )
-    assert not guess(one_edge(0), DIRECTIONS[0]).any()
-
-
-def test_random_attention_never_predicts_what_models_may_not():
-    first, anyone, last = random_attention.random_attention(one_edge(1, 3, 4), heads=40).ranks[
-        :, 0, 0
-    ]
-    assert not first.any() and not anyone.any() and (last == 255).all()
-    assert (
-        len(set(random_attention.random_attention(one_edge(), heads=40).ranks[0, 0, 0].tolist()))
-        == 4
-    )
-
-
 def test_configs_stand_side_by_side(written):
     shown = [
         row for row in rows_of(written, "overview") if (row["rule"], row["k"]) == ("any", "10")
@@ -317,43 +266,24 @@ def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
 # Documents
 
 
-def test_a_table_in_three_forms():
-    columns = [
-        Column("rule"),
-        Column("name"),
-        Column("edges", COUNT),
-        Column("gain", DIFFERENCE, "held-out"),
-    ]
-    rows = [
-        ["first", MARKUP, 1200, [-2.04, -3.0, -1.0, 0.0321]],
-        ["first", "b", None, None],
-        ["last", "c", 3, [0.01, None, float("nan"), 1.0]],
-    ]
-    table = Table("t", "Title", columns, rows, filters=1)
-    lines = table.to_csv().splitlines()
+def test_a_table_in_two_forms():
+    """The third, CSV, is in `test_document.py`."""
+    columns = [Column("rule"), Column("name"), Column("gain", DIFFERENCE, "held-out")]
+    gains = [-2.04, -3.0, -1.0, 0.0321], None, [0.01, None, float("nan"), 1.0]
+    rows = [[*place, gain] for place, gain in zip((("first", MARKUP), ("first", "b"), "lc"), gains)]
+    text = folder.markdown([Section("s", "S", [Table("t", "Title", columns, rows, filters=1)])])
     assert (
-        lines[0]
-        == 'rule,name,edges,held-out: gain,"held-out: gain, low","held-out: gain, high","held-out: gain, p"'
-    )
-    assert lines[1] == f"first,{MARKUP},1200,-2.04,-3.0,-1.0,0.0321" and lines[2] == "first,b,,,,,"
-    assert lines[3] == "last,c,3,0.01,,,1.0"
-    text = folder.markdown([Section("s", "S", [table])])
-    assert (
-        "| &lt;img src=x onerror=alert(1)&gt;\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0; p 0.032\\] |"
-        in text
+        "| &lt;img src=x onerror=alert(1)&gt;\\|\\`\\* | −2.0 \\[−3.0, −1.0; p 0.032\\] |" in text
     )
     # the page shows `first` at first, and so does this
-    assert "| b | – | – |" in text and "| c |" not in text
-    page = str(in_html(MARKUP, columns[1].kind))
-    assert page == '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'
-    assert (
-        str(in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
-    )
-    assert str(in_html([50.0, None, None], SCORE)) == '<td class="n">50.0<small>–</small>'
-    assert (
-        str(in_html(rows[2][3], DIFFERENCE))
-        == '<td class="n">0.0<small>–</small><small>p 1.000</small>'
-    )
+    assert "| b | – |" in text and "| c |" not in text
+    for cell, kind, shown in (
+        (MARKUP, columns[1].kind, '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'),
+        ([50.0, 40.0, 60.0], SCORE, '<td class="n">50.0<small>40.0 to 60.0</small>'),
+        ([50.0, None, None], SCORE, '<td class="n">50.0<small>–</small>'),
+        (gains[2], DIFFERENCE, '<td class="n">0.0<small>–</small><small>p 1.000</small>'),
+    ):
+        assert str(in_html(cell, kind)) == shown
 
 
 @pytest.mark.parametrize(
@@ -395,12 +325,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
         for folder in (target, first)
     )
     assert files == others
-    assert {path.suffix for path in files} == {
-        ".html",
-        ".md",
-        ".csv",
-        ".svg",
-    }
+    assert {path.suffix for path in files} == {".html", ".md", ".csv", ".svg"}
     assert sorted(tmp_path.iterdir()) == [target, first]
     # a partial run says so
     assert b"python, partial, first 20 functions" in files[Path("index.html")]
@@ -408,28 +333,15 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     assert kinds == {"model"}
 
 
-@pytest.mark.parametrize("place", ["notes.txt", "tables/mine.txt", "entries/exported.hits.parquet"])
+@pytest.mark.parametrize("place", ["tables/mine.txt", "entries/exported.hits.parquet"])
 def test_what_is_not_ours_is_not_replaced(results, data, tmp_path, place):
-    folder = tmp_path / "kept"
-    (folder / place).parent.mkdir(parents=True)
-    (folder / place).write_text("mine")
-    if place != "notes.txt":
-        (folder / "report.md").write_text(MADE_BY)
+    """Though a report of ours lies there."""
+    (tmp_path / place).parent.mkdir()
+    (tmp_path / place).write_text("mine")
+    (tmp_path / "report.md").write_text(MADE_BY)
     with pytest.raises(LedgerError, match="not made by `codesyntax report`"):
-        report([results], folder, data)
-    assert (folder / place).read_text() == "mine"
-
-
-def test_what_is_no_result(tmp_path):
-    (tmp_path / "x.json").write_text("{}")
-    for path, why in (
-        (tmp_path, "has no results"),
-        (tmp_path / "x.json", "x.ledger.parquet"),
-        (tmp_path / "y", "cannot read"),
-    ):
-        done = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "out")])
-        assert done.exit_code == 1 and why in done.output
-    assert not (tmp_path / "out").exists()
+        report([results], tmp_path, data)
+    assert (tmp_path / place).read_text() == "mine"
 
 
 # The page
@@ -453,6 +365,8 @@ def test_page_stands_alone(written, opened):
     ):
         assert opened.locator(name).count() > 0
     assert opened.locator("table").count() == opened.locator("table caption").count()
+    opened.set_viewport_size({"width": 1400, "height": 900})
+    assert opened.evaluate("document.documentElement.scrollHeight") <= 12 * 900
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -464,18 +378,6 @@ def test_nothing_lies_outside_of_a_narrow_page(opened, scheme):
     unfold(opened)
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert opened.evaluate(OUTSIDE) == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_first_screen_holds_sentence_table_and_figure(opened, scheme):
-    opened.emulate_media(color_scheme=scheme)
-    opened.set_viewport_size({"width": 1400, "height": 900})
-    for part in (".answer > .texts p", ".answer table", ".answer figure"):
-        (box,) = [one.bounding_box() for one in opened.locator(part).all()]
-        assert (
-            box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400
-        ), part
-    assert opened.evaluate("document.documentElement.scrollHeight") <= 12 * 900
 
 
 def test_a_link_to_a_folded_part_opens_it(opened):
@@ -501,57 +403,37 @@ def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
 
 def test_finding_says_what_the_tables_say(written, opened):
     """The best model beside the best baseline in a sentence, all in the table; the relations that it gains in follow."""
-    rows = [
-        row
-        for (rule, k, _), row in scores_of(written, "java").items()
-        if (rule, k) == ("first", "1")
-    ]
-    scores = {row["name"]: row["held-out: score"] for row in rows}
+    rows, hard = (
+        {row["name"]: row for row in rows_of(written, table) if of_java(row)}
+        for table in ("overview", "beyond")
+    )
     found = {row["model"]: row for row in rows_of(written, "models") if row["config"] == "java"}
-    models = {row["name"]: row for row in rows if row["kind"] == "model"}
+    models = {name: row for name, row in rows.items() if row["kind"] == "model"}
+    best_baseline = rows["combined"]["held-out: score"]
     assert len(models) == 2 and found.keys() == models.keys()
     for name, row in models.items():
-        assert found[name]["all edges, held-out: score"] == row["held-out: score"]
-        assert found[name]["all edges, held-out: best baseline"] == scores["combined"]
-        for part in ("", ", low", ", high", ", p"):
-            difference = row[f"held-out: vs best baseline{part}"]
-            assert found[name][f"all edges, held-out: difference{part}"] == difference
-        hard = {
-            row["name"]: float(row["score"])
-            for row in rows_of(written, "beyond")
-            if (row["config"], row["rule"], row["k"]) == ("java", "first", "1")
+        told = {
+            place.removeprefix("all edges, held-out: "): of for place, of in found[name].items()
         }
-        assert hard[name] != hard["combined"]
-        columns = {"score": name, "next best baseline": "combined"}
-        for column, of in columns.items():
-            assert float(found[name][f"beyond the best offset, held-out: {column}"]) == hard[of]
-    best = max(models, key=lambda name: float(scores[name]))
-    told = opened.locator(".answer > .texts p").inner_text()
-    than = (
-        "less than"
-        if float(models[best]["held-out: vs best baseline, p"]) < 0.05
-        else "not significantly different from"
-    )
-    assert told.startswith(  # the other is the same model
-        f"In java, the attention heads of {best} find {float(scores[best]):.1f} % of the "
-        f"dependents with one guess, {than} the {float(scores['combined']):.1f} % that fixed offsets and keywords find "
-        "without a model; in java_skip_semicolon, tiny finds "
-    )
-
-
-def test_models_are_text_on_the_page(written, page):
-    """A name that is mark-up, in every part that is rendered for a report."""
-    parts = [
-        MARKUP,
-        Table(
-            MARKUP, MARKUP, [Column(MARKUP), Column("rule")], [[MARKUP, MARKUP]], MARKUP, filters=1
-        ),
-    ]
-    page.set_content(
-        folder._page(folder.Report("report", MARKUP, MARKUP, [Section("s", MARKUP, parts)]))
-    )
-    assert page.locator("img").count() == 0
-    assert page.locator("tbody td").inner_text() == MARKUP
+        assert (told["score"], told["best baseline"]) == (row["held-out: score"], best_baseline)
+        for part in ("", ", low", ", high", ", p"):
+            assert told[f"difference{part}"] == row[f"held-out: vs best baseline{part}"]
+        assert hard[name]["score"] != hard["combined"]["score"]
+        for column, of in (("score", name), ("next best baseline", "combined")):
+            of_hard = told[f"beyond the best offset, held-out: {column}"]
+            assert float(of_hard) == float(hard[of]["score"])
+    best = max(models, key=lambda name: float(models[name]["held-out: score"]))
+    p = float(models[best]["held-out: vs best baseline, p"])
+    than = "less than" if p < 0.05 else "not significantly different from"
+    assert (
+        opened.locator(".answer > .texts p")
+        .inner_text()
+        .startswith(
+            f"In java, the attention heads of {best} find {float(models[best]['held-out: score']):.1f} % "
+            f"of the dependents with one guess, {than} the {float(best_baseline):.1f} % that fixed offsets "
+            "and keywords find without a model; in java_skip_semicolon, tiny finds "
+        )
+    )  # the other is the same model
 
 
 def unfold(opened):

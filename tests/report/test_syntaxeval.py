@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import re
 import shutil
 from collections import defaultdict
 from types import SimpleNamespace
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from conftest import figures_unrendered
@@ -36,6 +36,7 @@ SIMILARITIES = {
     "Sorensen-Dice": "sorensen_dice",
     "Levenshtein": "levenshtein",
 }
+PAIR = ["node_type", "function"]
 SHORT, LONG = 550, 700
 LIMIT = 80
 RESULTS = "*[0-9a-f].json"
@@ -106,7 +107,7 @@ def files(folder):
 
 
 def copies_of(masked):
-    """Name in the report -> node type -> function -> its copies, T1 first, as the ledgers' files have them."""
+    """Name in the report -> the rows of its ledger, as the file has them."""
     copies = {}
     for length in (SHORT, LONG):
         (ledger,) = [
@@ -114,9 +115,9 @@ def copies_of(masked):
             for path in masked.glob(RESULTS)
             if json.loads(path.read_text())["settings"]["max_length"] == length
         ]
-        by_type = copies[f"planted, max-length {length}"] = defaultdict(lambda: defaultdict(list))
-        for row in pq.read_table(ledger).to_pylist():
-            by_type[row["node_type"]][row["function"]].append(row)
+        rows = copies[f"planted, max-length {length}"] = pq.read_table(ledger).to_pandas()
+        rows["node_type"] = rows["node_type"].astype(str)
+        rows["restored"] = 100 * rows["hits_1"] / rows["masked"]
     return copies
 
 
@@ -125,90 +126,64 @@ def copies_of(masked):
 
 def test_tables_say_what_the_ledgers_say(masked, written):
     """On the functions that both have, for each node type; effects by the paired test over exactly these."""
-    copies = copies_of(masked)
-    short, long = copies.values()
-    shared = {kind: sorted(set(short[kind]) & set(long[kind])) for kind in TYPES}
-    assert all(len(shared[kind]) < len(long[kind]) for kind in ("return_statement", "parameters"))
+    copies = {model: rows.set_index(PAIR) for model, rows in copies_of(masked).items()}
+    short, long = (set(rows.index) for rows in copies.values())
+    lost = {kind for kind, _ in long - short}
+    assert {"return_statement", "parameters"} <= lost
     table = {
         (row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")
     }
-    assert {kind for _, kind in table} == {kind for kind in TYPES if shared[kind]}
-    assert len(table) == 3 * len({kind for _, kind in table})
-    for title, similarity in SIMILARITIES.items():
-        for model, by_type in copies.items():
-            arms = {}
-            for (shown, kind), row in table.items():
-                if shown != title:
-                    continue
-                chosen = [by_type[kind][function] for function in shared[kind]]
-
-                def both(value, chosen=chosen):
-                    t1 = [value(first) for first, *_ in chosen]
-                    return np.array(
-                        [t1, [np.mean([value(one) for one in others]) for _, *others in chosen]]
-                    )
-
-                arms[kind] = both(lambda one, name=similarity: one[name])
-                restored = 100 * both(lambda one: one["hits_1"] / one["masked"]).mean(axis=1)
-                chance = both(lambda one: one["log_probability"]).mean(axis=1)
-                expected = {
-                    "masked": sum(first["masked"] for first, *_ in chosen),
-                    "T1": arms[kind][0].mean(),
-                    "T0": arms[kind][1].mean(),
-                    "effect": (arms[kind][0] - arms[kind][1]).mean(),
-                    "restored T1": restored[0],
-                    "restored T0": restored[1],
-                    "log-probability drop": chance[1] - chance[0],
-                }
-                assert int(row["functions"]) == len(chosen)
-                assert {name: float(row[f"{model}: {name}"]) for name in expected} == pytest.approx(
-                    expected
-                )
-                assert ("few functions" in row["node type, marks"]) == (len(chosen) < 6)
-            kinds = np.concatenate(
-                [np.full(arm.shape[1], kind, object) for kind, arm in arms.items()]
+    kinds = {kind for kind, _ in long & short}
+    assert table.keys() == set(itertools.product(SIMILARITIES, kinds))
+    for (model, rows), title in itertools.product(copies.items(), SIMILARITIES):
+        name, rows = SIMILARITIES[title], rows[rows.index.isin(long & short)]
+        arms = [
+            rows[(rows["copy"] == 0) == first].groupby(PAIR).mean(numeric_only=True)
+            for first in (True, False)
+        ]
+        functions, types = (arms[0].index.get_level_values(of) for of in ("function", "node_type"))
+        both = {of: arm[[name]].to_numpy().T for of, arm in zip(("T1", "T0"), arms)}
+        hits = Hits.of_rows(functions, types.to_numpy(), both, [0], unit="share")
+        (tested,) = corrected([hits.by_group("T1", "T0")], times=3)
+        for kind, effect in hits.each(tested).items():
+            t1, t0 = (arm.loc[kind].mean() for arm in arms)
+            row, expected = (
+                table[title, kind],
+                {
+                    "masked": arms[0].loc[kind]["masked"].sum(),
+                    "T1": t1[name],
+                    "T0": t0[name],
+                    "effect": t1[name] - t0[name],
+                    "restored T1": t1["restored"],
+                    "restored T0": t0["restored"],
+                    "log-probability drop": t0["log_probability"] - t1["log_probability"],
+                },
             )
-            both, functions = (
-                np.concatenate([*arms.values()], axis=1),
-                np.concatenate([shared[kind] for kind in arms]),
-            )
-            hits = Hits.of_rows(
-                functions, kinds, {"T1": both[:1], "T0": both[1:]}, [0], unit="share"
-            )
-            (tested,) = corrected([hits.by_group("T1", "T0")], times=3)
-            for kind, effect in hits.each(tested).items():
-                cells = [
-                    table[title, kind][f"{model}: effect, {part}"] for part in ("low", "high", "p")
-                ]
-                if effect.n < 6:
-                    assert cells[:2] == ["", ""]
-                else:
-                    assert list(map(float, cells[:2])) == pytest.approx([effect.low, effect.high])
-                assert float(cells[2]) == pytest.approx(effect.p, abs=0.05)  # of other exchanges
+            assert {of: float(row[f"{model}: {of}"]) for of in expected} == pytest.approx(expected)
+            few = effect.n < 6
+            assert int(row["functions"]) == effect.n
+            assert ("few functions" in row["node type, marks"]) == few
+            *ends, p = (row[f"{model}: effect, {part}"] for part in ("low", "high", "p"))
+            if few:
+                assert ends == ["", ""]
+            else:
+                assert list(map(float, ends)) == pytest.approx([effect.low, effect.high])
+            assert float(p) == pytest.approx(effect.p, abs=0.05)  # of other exchanges
 
 
 def test_functions_are_counted_that_are_not_compared(masked, written):
     """What was masked, and what was not: all functions and node types of each run."""
-    copies = copies_of(masked)
-    skips = rows_of(written, "masking-skips")
+    copies, compared = copies_of(masked), 0
+    for of in rows_of(written, "masking-python"):
+        compared += int(of["functions"]) * (of["similarity"] == "Jaccard")
     for row in rows_of(written, "masking-results"):
-        by_type = copies[row["model"]]
-        assert int(row["copies"]) == sum(
-            len(one) for functions in by_type.values() for one in functions.values()
-        )
         counts = defaultdict(int)
-        for skip in skips:
-            if skip["model"] == row["model"]:
-                counts[skip["what"]] += int(skip["count"])
-        assert int(row["functions"]) + counts["functions"] == LIMIT
-        compared = [
-            int(of["functions"])
-            for of in rows_of(written, "masking-python")
-            if of["similarity"] == "Jaccard"
-        ]
-        assert sum(compared) + counts["function and node type"] == int(row["functions"]) * len(
-            TYPES
-        )
+        for skip in rows_of(written, "masking-skips"):
+            counts[skip["what"]] += int(skip["count"]) * (skip["model"] == row["model"])
+        assert int(row["copies"]) == len(copies[row["model"]])
+        functions = int(row["functions"])
+        assert functions + counts["functions"] == LIMIT
+        assert compared + counts["function and node type"] == functions * len(TYPES)
 
 
 def test_published_numbers_are_those_of_the_paper(shared):
@@ -369,7 +344,7 @@ def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
 # Documents
 
 
-def test_page_stands_alone_and_fits(written, opened):
+def test_page_stands_alone(written, opened):
     """The `page` fixture fails on an error in the console and on a request to another host."""
     assert opened.locator("main h2").all_inner_texts() == ["Masked syntax"]
     assert opened.locator("main h3").all_inner_texts() == [
@@ -381,10 +356,6 @@ def test_page_stands_alone_and_fits(written, opened):
     ]
     assert len(linked) == opened.locator("table, figure").count() == 5
     assert [path for path in linked if not (written / path).is_file()] == []
-    opened.set_viewport_size({"width": 400, "height": 800})
-    for scheme in ("light", "dark"):
-        opened.emulate_media(color_scheme=scheme)
-        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_trees_of_two_parsers_stand_apart(masked, tmp_path):

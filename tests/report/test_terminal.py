@@ -18,6 +18,7 @@ from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.runner import Runner
 
 COLUMNS = 80
+JAVA = "probe", "tiny", "--data", "codesyntax", "--config", "java", "--split", "test"
 
 
 @pytest.fixture(scope="module")
@@ -133,18 +134,7 @@ def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
 
 @pytest.mark.slow
 def test_the_result_of_a_probe_shows_the_score_beside_that_of_an_offset(in_terminal):
-    printed = in_terminal(
-        "probe",
-        "tiny",
-        "--data",
-        "codesyntax",
-        "--config",
-        "java",
-        "--split",
-        "test",
-        "--limit",
-        "4",
-    )
+    printed = in_terminal(*JAVA, "--limit", "4")
     (heading,) = (
         line for line in printed.splitlines() if "relation " in line and "best head" in line
     )
@@ -180,21 +170,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     monkeypatch.setattr(Runner, "run", stops)
     monkeypatch.setattr(Probing, "PART", 4)
     monkeypatch.chdir(folder)
-    command = [
-        "probe",
-        "tiny",
-        "--data",
-        "codesyntax",
-        "--config",
-        "java",
-        "--split",
-        "test",
-        "--limit",
-        "12",
-        "--output",
-        str(tmp_path),
-    ]
-    done = CliRunner().invoke(main, command)
+    done = CliRunner().invoke(main, [*JAVA, "--limit", "12", "--output", str(tmp_path)])
     assert done.exit_code == status
     goes_on = ": run the same command again to continue"
     *progress, last = done.stderr.strip().splitlines()
