@@ -48,7 +48,7 @@ class RankLedger(EdgeTable):
     INSTRUMENT: ClassVar = ledger_file.ATTENTION
     COMMAND: ClassVar = "probe"
 
-    ranks: np.ndarray | RanksInParts
+    ranks: np.ndarray | StoredRanks
     settings: dict[str, Any]
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +70,7 @@ class RankLedger(EdgeTable):
         Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was
         opened.
         """
-        if isinstance(self.ranks, RanksInParts):
+        if isinstance(self.ranks, StoredRanks):
             yield from self.ranks.parts(edges_at_once)
             return
         for start in range(0, len(self), edges_at_once):
@@ -131,9 +131,14 @@ class RankLedger(EdgeTable):
         return self.take(np.argsort(self.function, kind="stable"))
 
     def take(self, edges: np.ndarray) -> RankLedger:
-        """Some of the edges, by their indices or a mask (E,)."""
+        """Some of the edges, by their indices or a mask (E,), with their ranks in memory."""
         columns = {name: column[edges] for name, column in self.columns.items()}
-        return replace(self, **columns, ranks=self.ranks[:, edges])
+        places = np.arange(len(self))[edges]
+        ranks = np.empty((len(RULES), len(places), *self.ranks.shape[2:]), np.uint8)
+        for part, of_part in self.parts():
+            here = (part.start <= places) & (places < part.stop)
+            ranks[:, here] = of_part[:, places[here] - part.start]
+        return replace(self, **columns, ranks=ranks)
 
     def only(self, functions: np.ndarray) -> RankLedger:
         """The edges of some functions: places in the split, as in the column `function`."""
@@ -142,7 +147,7 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def of(
-        cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]
+        cls, edges: EdgeTable, ranks: np.ndarray | StoredRanks, settings: dict[str, Any]
     ) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
         return cls(
@@ -207,7 +212,7 @@ class RankLedger(EdgeTable):
     @classmethod
     def _opened_ledger(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
         """A ledger whose ranks are in memory if they are among the columns to `read`."""
-        with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, identity):
+        with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, status):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
             columns = {name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS}
@@ -218,7 +223,7 @@ class RankLedger(EdgeTable):
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
             shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
-            ranks: np.ndarray | RanksInParts = StoredRanks(path, identity, shape)
+            ranks: np.ndarray | StoredRanks = StoredRanks(path, status, shape)
             if "ranks" in read:
                 ranks = _rank_cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
@@ -242,27 +247,27 @@ def _rank_cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
     return cells.reshape(-1, len(RULES), layers, heads)
 
 
-class RanksInParts:
-    """Ranks that are not in memory: like an array, but of some edges at a time. `shape`: (rules, E,
-    layers, heads)."""
+class StoredRanks:
+    """The ranks of a ledger in its file, which are read as they are needed, some edges at a time.
 
-    shape: tuple[int, ...]
+    `shape`: (rules, E, layers, heads); `status`: that of the file when it was opened. Raises
+    LedgerError when they are read, if the file is damaged, or has changed since.
+    """
 
-    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
-        """The ranks of the edges, of as many at a time as are at hand: uint8 (some edges, rules,
-        layers, heads)."""
-        raise NotImplementedError
+    def __init__(self, path: str | os.PathLike, status: tuple[int, ...], shape: tuple[int, ...]):
+        self.path, self._status, self.shape = Path(path), status, shape
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
         """As `RankLedger.parts`."""
-        done, waiting = 0, np.empty((0, self.shape[0], *self.shape[2:]), np.uint8)
-        for cells in self.chunks(edges_at_once):
-            waiting = np.concatenate([waiting, cells]) if len(waiting) else cells
-            while len(waiting) >= edges_at_once:
-                yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
-                done, waiting = done + edges_at_once, waiting[edges_at_once:]
-        if len(waiting):
-            yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
+        read = 0
+        for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._status):
+            part = slice(read, read + len(batch))
+            yield part, _rank_cells(batch, *self.shape[2:]).swapaxes(0, 1)
+            read = part.stop
+        if read != self.shape[1]:
+            raise LedgerError(
+                f"{self.path} has ranks of {read} edges, expected {self.shape[1]}: the file is damaged"
+            )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         ranks = np.empty(self.shape, np.uint8)
@@ -272,47 +277,3 @@ class RanksInParts:
 
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]
-
-
-class StoredRanks(RanksInParts):
-    """The ranks of a ledger in its file, or those of some edges.
-
-    `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None:
-    all. Raises LedgerError when they are read, if the file is damaged, or has changed since it was
-    opened.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike,
-        identity: ledger_file.Identity,
-        shape: tuple[int, int, int, int],
-        edges: np.ndarray | None = None,
-    ):
-        self.path, self._identity, self._of_file, self._edges = Path(path), identity, shape, edges
-        self.shape = (shape[0], shape[1] if edges is None else len(edges), *shape[2:])
-
-    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
-        _, of_file, layers, heads = self._of_file
-        read = 0
-        for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
-            cells = _rank_cells(batch, layers, heads)
-            if self._edges is not None:
-                first, last = np.searchsorted(self._edges, [read, read + len(cells)])
-                cells = cells[self._edges[first:last] - read]
-            read += len(batch)
-            yield cells
-        if read != of_file:
-            raise LedgerError(
-                f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged"
-            )
-
-    def __getitem__(self, key: Any) -> Any:
-        """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file;
-        others are read."""
-        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], slice):
-            edges = np.arange(self.shape[1])[key[1]]
-            if edges.ndim and (np.diff(edges) > 0).all():
-                stored = edges if self._edges is None else self._edges[edges]
-                return StoredRanks(self.path, self._identity, self._of_file, stored)
-        return super().__getitem__(key)
