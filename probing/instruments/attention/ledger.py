@@ -131,14 +131,13 @@ class RankLedger(EdgeTable):
         return self.take(np.argsort(self.function, kind="stable"))
 
     def take(self, edges: np.ndarray) -> RankLedger:
-        """Some of the edges, by their indices or a mask (E,), with their ranks in memory."""
+        """Some of the edges, by their indices or a mask (E,); in ascending order, ranks in a file
+        stay there."""
         columns = {name: column[edges] for name, column in self.columns.items()}
         places = np.arange(len(self))[edges]
-        ranks = np.empty((len(RULES), len(places), *self.ranks.shape[2:]), np.uint8)
-        for part, of_part in self.parts():
-            here = (part.start <= places) & (places < part.stop)
-            ranks[:, here] = of_part[:, places[here] - part.start]
-        return replace(self, **columns, ranks=ranks)
+        if isinstance(self.ranks, StoredRanks) and (np.diff(places) > 0).all():
+            return replace(self, **columns, ranks=self.ranks.of(places))
+        return replace(self, **columns, ranks=self.ranks[:, places])
 
     def only(self, functions: np.ndarray) -> RankLedger:
         """The edges of some functions: places in the split, as in the column `function`."""
@@ -223,7 +222,9 @@ class RankLedger(EdgeTable):
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
             shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
-            ranks: np.ndarray | StoredRanks = StoredRanks(path, status, shape)
+            ranks: np.ndarray | StoredRanks = StoredRanks(
+                path, status, shape, np.arange(len(table))
+            )
             if "ranks" in read:
                 ranks = _rank_cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
@@ -248,25 +249,45 @@ def _rank_cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
 
 
 class StoredRanks:
-    """The ranks of a ledger in its file, which are read as they are needed, some edges at a time.
+    """The ranks of a ledger, or of some of its edges, which stay in its file, and are read some at
+    a time when they are needed.
 
-    `shape`: (rules, E, layers, heads); `status`: that of the file when it was opened. Raises
-    LedgerError when they are read, if the file is damaged, or has changed since.
+    `status`: that of the file when it was opened; `shape`: (rules, E, layers, heads) in the file;
+    `edges`: which of these, ascending. Raises LedgerError when they are read, if the file is
+    damaged, or has changed since.
     """
 
-    def __init__(self, path: str | os.PathLike, status: tuple[int, ...], shape: tuple[int, ...]):
-        self.path, self._status, self.shape = Path(path), status, shape
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        status: tuple[int, ...],
+        shape: tuple[int, int, int, int],
+        edges: np.ndarray,
+    ):
+        self.path, self._status, self._of_file, self._edges = Path(path), status, shape, edges
+        self.shape = (shape[0], len(edges), *shape[2:])
+
+    def of(self, edges: np.ndarray) -> StoredRanks:
+        """Those of some edges, ascending."""
+        return StoredRanks(self.path, self._status, self._of_file, self._edges[edges])
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
         """As `RankLedger.parts`."""
-        read = 0
+        rules, stored, layers, heads = self._of_file
+        read, done, waiting = 0, 0, np.empty((0, rules, layers, heads), np.uint8)
         for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._status):
-            part = slice(read, read + len(batch))
-            yield part, _rank_cells(batch, *self.shape[2:]).swapaxes(0, 1)
-            read = part.stop
-        if read != self.shape[1]:
+            first, last = np.searchsorted(self._edges, [read, read + len(batch)])
+            cells = _rank_cells(batch, layers, heads)[self._edges[first:last] - read]
+            waiting = np.concatenate([waiting, cells])
+            read += len(batch)
+            while len(waiting) >= edges_at_once:
+                yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
+                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+        if len(waiting):
+            yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
+        if read != stored:
             raise LedgerError(
-                f"{self.path} has ranks of {read} edges, expected {self.shape[1]}: the file is damaged"
+                f"{self.path} has ranks of {read} edges, expected {stored}: the file is damaged"
             )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
