@@ -3,14 +3,12 @@ combinatorics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.evidence.baselines import Edges
-from probing.instruments.attention.ledger import RankLedger, RanksInParts
+from probing.instruments.attention.ledger import RankLedger
 
 GUESSES = max(KS)
 """As many tokens of a row are ranked: no score needs more."""
@@ -24,36 +22,23 @@ def random_attention(
     """The ledger of one layer of `heads` attention heads, each of whose rows ranks the other tokens
     in random order.
 
-    Of each edge and head one number is drawn from `np.random.default_rng(seed)`, each time that the
-    ranks are read: its rank by each rule is the first k whose chance of a hit is above it. So every
-    edge is hit within k as often as in random order, but edges of one row are drawn apart: two
-    dependents may stand at one place. Ranks from GUESSES on are WORST_RANK.
+    Of each edge and head one number is drawn from `np.random.default_rng(seed)`: its rank by each
+    rule is the first k whose chance of a hit is above it. So every edge is hit within k as often as
+    in random order, but edges of one row are drawn apart: two dependents may stand at one place.
+    Ranks from GUESSES on are WORST_RANK.
     """
     settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
-    return RankLedger.of(edges, _RandomRanks(edges, direction, heads, seed), settings)
-
-
-class _RandomRanks(RanksInParts):
-    def __init__(self, edges: Edges, direction: str, heads: int, seed: int):
-        # in half the time with these
-        self._chances = [
-            (chance.astype(np.float32), which) for chance, which in _chances(edges, direction)
-        ]
-        self._seed = seed
-        self.shape = (len(RULES), len(edges), 1, heads)
-
-    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
-        rules, edges, _, heads = self.shape
-        rng = np.random.default_rng(self._seed)
-        for start in range(0, edges, _EDGES):
-            part = slice(start, min(edges, start + _EDGES))
-            drawn = rng.random((part.stop - start, 1, heads), np.float32)
-            ranks = np.empty((len(drawn), rules, 1, heads), np.uint8)
-            for rule, (chance, which) in enumerate(self._chances):
-                missed = chance[which[part], :, None] <= drawn  # (some edges, k, heads)
-                ranks[:, rule, 0] = missed.sum(axis=1, dtype=np.uint8)
-            ranks[ranks == GUESSES] = WORST_RANK
-            yield ranks
+    rng, chances = np.random.default_rng(seed), _chances(edges, direction)
+    ranks = np.empty((len(RULES), len(edges), 1, heads), np.uint8)
+    for start in range(0, len(edges), _EDGES):
+        part = slice(start, start + _EDGES)
+        drawn = rng.random((len(edges.head[part]), 1, heads), np.float32)
+        for of_rule, (chance, which) in zip(ranks, chances):
+            # (some edges, k, heads), in half the time with these
+            missed = chance.astype(np.float32)[which[part], :, None] <= drawn
+            rank = missed.sum(axis=1, dtype=np.uint8)
+            of_rule[part, 0] = np.where(rank == GUESSES, WORST_RANK, rank)
+    return RankLedger.of(edges, ranks, settings)
 
 
 def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:

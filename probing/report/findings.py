@@ -57,8 +57,7 @@ class Score(NamedTuple):
 
 class CommonResult(NamedTuple):
     """A result on test, restricted to the functions that all subjects could read; `to_choose_on`:
-    those of validation, `heads`: of each layer; `layers_note`: what the numbers of layers stand
-    for, if some have no attention."""
+    those of validation, `heads`: of each layer."""
 
     settings: Settings
     signature: str
@@ -68,7 +67,6 @@ class CommonResult(NamedTuple):
     to_choose_on: int
     edges: int
     skips: dict[str, int]
-    layers_note: list[str]
 
 
 @dataclass
@@ -335,7 +333,6 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
             test.heads,
             *counts,
             test.skips,
-            test.run.layers_note,
         ),
         functions=whole.test.functions,
     )

@@ -106,7 +106,7 @@ def parts_of(result: InformationResult) -> list[str | Table]:
         row = {"model": result.title, "mean": result.mean, "informed": model, **model.found}
         parts.append(specs.table("information-models", [row]))
     below = skipped(edges=result.left_out, functions=result.skips)
-    return [table(model), *parts, result.signature, *result.run.layers_note, *below]
+    return [table(model), *parts, result.signature, *below]
 
 
 def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def _about_results(all_findings: Sequence[Findings]) -> list[Section]:
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:
-    rows, skips, notes = [], [], dict[str, None]()
+    rows, skips = [], []
     for findings in all_findings:
         for subject in findings.subjects:
             result = subject.result
@@ -202,7 +202,6 @@ def _provenance_table(all_findings: Sequence[Findings]) -> Section:
             )
             for reason, count in result.skips.items():
                 skips.append([findings.title, subject.name, reason, count])
-            notes |= {f"{subject.name}: {note}.": None for note in result.layers_note}
     skipped = specs.table("skips", skips) if skips else "All functions were scored."
-    parts = [specs.table("results", rows), skipped, *notes]
+    parts = [specs.table("results", rows), skipped]
     return Section("provenance", "Results and signatures", parts)

@@ -60,7 +60,6 @@ def attention(result: ProbeResult) -> list[str | Table]:
     return [
         table,
         result.signature,
-        *result.run.layers_note,
         *eager,
         *skipped(functions=result.skips),
     ]

@@ -74,7 +74,6 @@ def silencing_parts(result: SilencingResult) -> list[str | Table]:
     model = SilencedModel("silencing", result, silencing_effects(result))
     below = [
         result.signature,
-        *result.run.layers_note,
         *skipped(edges=result.left_out, functions=result.skips),
     ]
     return [table(model), verdicts([model]), *below]

@@ -232,9 +232,11 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     order; the name of one that does not, such as from `Dataset.from_list`, is `memory`.
 
     Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax
-    dataset, was altered or is not what was requested, and UnknownName for an unknown config or
-    split.
+    dataset, was altered or is not what was requested, and UnknownName for a config or split that is unknown,
+    or that a folder lacks.
     """
+    import datasets
+
     from codesyntax_dataset.folder import read_split
 
     language, needed = (
@@ -248,7 +250,15 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
                 Path(location), config, split, [*dict.fromkeys((*needed, "repo"))]
             )
             return dataset, f"{Path(location).resolve().name}@{version}"
-        dataset = _from_hub(location, config, split)
+        check_id(location)
+        try:
+            dataset = datasets.load_dataset(location, config, split=split)
+        except Exception as error:  # datasets raises errors of many types
+            reason = " ".join(str(error).split())[:200]
+            raise (DataNotFound if isinstance(error, OSError) else DatasetError)(
+                f"cannot load {location}: no such folder, and no such dataset on the Hub that can be reached and read "
+                f"({type(error).__name__}: {reason}): `codesyntax build` makes one"
+            ) from error
         name = f"{location}@{dataset.info.version or '0.0.0'}"
     else:
         dataset = _split_of(data, split)
@@ -263,36 +273,10 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     )
 
 
-def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
-    import datasets
-
-    check_id(name)
-    try:
-        configs = datasets.get_dataset_config_names(name)
-        if config not in configs:
-            raise UnknownName(f"config of {name}", config, configs)
-        splits = datasets.get_dataset_split_names(name, config)
-        if split not in splits:
-            raise UnknownName(f"split of {name}", split, splits)
-        return datasets.load_dataset(name, config, split=split)
-    except UnknownName:
-        raise
-    except Exception as error:  # datasets raises errors of many types
-        reason = " ".join(str(error).split())[:200]
-        raise (DataNotFound if isinstance(error, OSError) else DatasetError)(
-            f"cannot load {name}: no such folder, and no such dataset on the Hub that can be reached and read "
-            f"({type(error).__name__}: {reason}): `codesyntax build` makes one"
-        ) from error
-
-
 def check_id(name: str) -> None:
     """Raise DataNotFound unless `name` is a valid dataset id, and the Hub answers or only the cache
     is used."""
-    if os.path.exists(name):
-        raise DatasetError(
-            f"{name} is a file, expected the folder of a dataset or its id on the Hub"
-        )
-    if not _may_be_on_hub(name):
+    if os.path.exists(name) or not _may_be_on_hub(name):
         raise DataNotFound(
             f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one, "
             "with --source sample one of the embedded functions"

@@ -75,18 +75,14 @@ def save(
         ) from error
 
 
-Identity = tuple[int, ...]
-"""The state of a file, which changes when it is replaced or written to."""
-
-
 class Opened(NamedTuple):
-    """The parts read of a ledger: its table, all of it or some columns, its header, and which file
-    it was."""
+    """The parts read of a ledger: its table, all of it or some columns, its header, and the
+    `status` of its file."""
 
     table: pa.Table
     header: dict[str, Any]
     schema: pa.Schema
-    identity: Identity
+    status: tuple[int, ...]
 
 
 @contextmanager
@@ -100,37 +96,43 @@ def opened(
     """
     with _refusing(path, kind, command):
         with safe_files.opened(path) as file:
-            identity, parquet = _state(file), pq.ParquetFile(file)
+            status, parquet = _status(file), pq.ParquetFile(file)
             _check_size(parquet, os.fstat(file.fileno()).st_size)
             table = parquet.read(columns=columns)
         header = json.loads(table.schema.metadata[_METADATA])
         _check_full(table.columns)
-        yield Opened(table, header, parquet.schema_arrow, identity)
+        yield Opened(table, header, parquet.schema_arrow, status)
 
 
 def parts(
-    path: str | os.PathLike, kind: str, command: str, column: str, rows: int, identity: Identity
+    path: str | os.PathLike,
+    kind: str,
+    command: str,
+    column: str,
+    rows: int,
+    status: tuple[int, ...],
 ) -> Iterator[pa.Array]:
     """Read one column of a ledger, up to so many rows at a time.
 
-    `identity`: that of the file when it was opened. Raises LedgerError as `opened` does, and if the
+    `status`: that of the file when it was opened. Raises LedgerError as `opened` does, and if the
     file has changed since: numbers would be of two files.
     """
     with _refusing(path, kind, command), safe_files.opened(path) as file:
-        _check_same(file, identity, path)
+        _check_same(file, status, path)
         for batch in pq.ParquetFile(file).iter_batches(rows, columns=[column], use_threads=False):
             _check_full(batch.columns)
             yield batch.column(0)
-            _check_same(file, identity, path)
+            _check_same(file, status, path)
 
 
-def _state(file: BinaryIO) -> Identity:
+def _status(file: BinaryIO) -> tuple[int, ...]:
+    """What changes when a file is replaced or written to."""
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _check_same(file: BinaryIO, identity: Identity, path: str | os.PathLike) -> None:
-    if _state(file) != identity:
+def _check_same(file: BinaryIO, status: tuple[int, ...], path: str | os.PathLike) -> None:
+    if _status(file) != status:
         raise LedgerError(
             f"{path} was written to while it was read: give the command again, when nothing writes to it"
         )

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from pydantic import Field, PrivateAttr, ValidationError
@@ -18,7 +18,7 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.clusters import read_repositories
-from probing.runs.records import Count, Number, Record, explain, listed, parse
+from probing.runs.records import Count, Record, explain, parse
 from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
@@ -68,21 +68,6 @@ class Circumstances(Record):
     family: str | None = None
     """The architecture in the model's configuration."""
     device: str
-    attention_layers: Annotated[tuple[Number, ...], listed] = Field(
-        default=(), exclude_if=lambda layers: not layers
-    )
-    """Of results of before, which layers of the model, from 0, those of the result are, where some
-    layers of the model have no attention."""
-
-    @property
-    def layers_note(self) -> list[str]:
-        """What the numbers of layers stand for, if some layers of the model have no attention."""
-        named = ", ".join(map(str, self.attention_layers))
-        return (
-            [f"layers from 0 are the layers {named} of the model; its others have no attention"]
-            if named
-            else []
-        )
 
 
 class Provenance(Record):
@@ -282,18 +267,14 @@ class Result(Record, Generic[L]):
     def difference(self, text: str) -> str | None:
         """The difference between a result in JSON and this one, except in its places; None if it
         does not."""
-        computed = json.dumps(self._fields())
-        written = _object(text)
-        numbers = {name: value for name, value in written.items() if name not in _PATH_FIELDS}
-        if json.dumps(numbers) == computed:
-            return None
+        computed, written = self._fields(), _object(text)
         try:
-            theirs, ours = self.read(text), self.read(computed)
+            self.read(text)
         except LedgerError as error:
             return str(error)
-        names = type(self).model_fields.keys() - _PATH_FIELDS
-        different = [name for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)]
-        return f"other {different[0].removesuffix('_digest')}" if different else None
+        names = sorted((computed.keys() | written.keys()) - _PATH_FIELDS)
+        different = [name for name in names if computed.get(name) != written.get(name)]
+        return f"other {different[0]}" if different else None
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
         """The paths of the result and its ledger in `folder`: `<name>.json` and

@@ -272,6 +272,7 @@ def analysis(folder: Path) -> None:
         "settings": json.loads(said(SMALL / f"results/{RESULT}.json"))["settings"],
         "rules": {rule: {"If:if->test": found} for rule in RULES},
         "differing": dict.fromkeys(RULES, 0),
+        "attended": {"0-1": {"bracket": 3}},
     }
     files({"a.errors.json": json.dumps(with_checksum(fields))})(folder)
 

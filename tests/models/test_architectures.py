@@ -34,7 +34,6 @@ from probing.models.encoder import Encoder
 from probing.models.load import doctor
 from probing.models.loaded import FailedCheck, Loaded
 from probing.models.selfcheck import examine_lengths, self_check
-from probing.runs.saved import Circumstances
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -510,7 +509,3 @@ def test_layers_without_attention_are_not_counted(tokenizer, dataset_folder):
     pair = build(family._replace(settings={**family.settings, **sizes})), tokenizer
     assert "2 layers of 4 attention heads" in doctor(pair).summary
     assert probe(pair, dataset_folder, "python", limit=4).layers == 2
-    # results of before
-    run = Circumstances(device="cpu", attention_layers=(3, 7))
-    note = "layers from 0 are the layers 3, 7 of the model; its others have no attention"
-    assert run.layers_note == [note] and Circumstances(device="cpu").layers_note == []

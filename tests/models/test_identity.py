@@ -254,7 +254,7 @@ def test_a_stray_dataset_of_that_name_is_not_taken(
     tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch
 ):
     """Nor is the Hub asked for what was a folder; what is not found is no rejection."""
-    monkeypatch.setattr("probing.runs.data._from_hub", lambda *_: pytest.fail("asked the Hub"))
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("asked the Hub"))
     shutil.rmtree(results.parent / "codesyntax")
     path = json_in(results)
     made = load(path).settings

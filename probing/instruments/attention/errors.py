@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import checked
@@ -176,7 +176,7 @@ class ErrorAnalysis(Record):
     """The wrong first choices of one result, by rule and relation.
 
     `attended`: layer-head -> kind -> the number of reading tokens whose largest weight is on such a
-    token, each once in a function; empty in earlier files.
+    token, each once in a function.
     """
 
     signature: str
@@ -184,7 +184,7 @@ class ErrorAnalysis(Record):
     rules: Annotated[dict[str, dict[str, RelationErrors]], exactly(RULES)]
     differing: dict[str, Number]
     """Rule -> edges that are hit now but not in the ledger, or the reverse."""
-    attended: dict[str, dict[str, Number]] = Field(default_factory=dict)
+    attended: dict[str, dict[str, Number]]
 
     def classes(self, rule: str) -> dict[str, int]:
         """The number of errors of each class, over all relations."""
@@ -217,21 +217,8 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST_RESULT)))
-        # earlier ones also said here how the probe ran
-        settings = {
-            name: value
-            for name, value in fields["settings"].items()
-            if name in Settings.model_fields
-        }
-        return ErrorAnalysis.model_validate({**fields, "settings": settings})
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+        return ErrorAnalysis.model_validate(fields)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         reason = explain(error, "it") if isinstance(error, ValidationError) else error
         raise LedgerError(
             f"{path} is not an error analysis ({reason}): expected what `codesyntax errors` wrote; run it again"

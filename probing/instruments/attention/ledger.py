@@ -48,7 +48,7 @@ class RankLedger(EdgeTable):
     INSTRUMENT: ClassVar = ledger_file.ATTENTION
     COMMAND: ClassVar = "probe"
 
-    ranks: np.ndarray | RanksInParts
+    ranks: np.ndarray | StoredRanks
     settings: dict[str, Any]
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +70,7 @@ class RankLedger(EdgeTable):
         Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was
         opened.
         """
-        if isinstance(self.ranks, RanksInParts):
+        if isinstance(self.ranks, StoredRanks):
             yield from self.ranks.parts(edges_at_once)
             return
         for start in range(0, len(self), edges_at_once):
@@ -131,9 +131,13 @@ class RankLedger(EdgeTable):
         return self.take(np.argsort(self.function, kind="stable"))
 
     def take(self, edges: np.ndarray) -> RankLedger:
-        """Some of the edges, by their indices or a mask (E,)."""
+        """Some of the edges, by their indices or a mask (E,); in ascending order, ranks in a file
+        stay there."""
         columns = {name: column[edges] for name, column in self.columns.items()}
-        return replace(self, **columns, ranks=self.ranks[:, edges])
+        places = np.arange(len(self))[edges]
+        if isinstance(self.ranks, StoredRanks) and (np.diff(places) > 0).all():
+            return replace(self, **columns, ranks=self.ranks.of(places))
+        return replace(self, **columns, ranks=self.ranks[:, places])
 
     def only(self, functions: np.ndarray) -> RankLedger:
         """The edges of some functions: places in the split, as in the column `function`."""
@@ -142,7 +146,7 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def of(
-        cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]
+        cls, edges: EdgeTable, ranks: np.ndarray | StoredRanks, settings: dict[str, Any]
     ) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
         return cls(
@@ -207,7 +211,7 @@ class RankLedger(EdgeTable):
     @classmethod
     def _opened_ledger(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
         """A ledger whose ranks are in memory if they are among the columns to `read`."""
-        with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, identity):
+        with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, status):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
             columns = {name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS}
@@ -218,7 +222,9 @@ class RankLedger(EdgeTable):
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
             shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
-            ranks: np.ndarray | RanksInParts = StoredRanks(path, identity, shape)
+            ranks: np.ndarray | StoredRanks = StoredRanks(
+                path, status, shape, np.arange(len(table))
+            )
             if "ranks" in read:
                 ranks = _rank_cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
@@ -242,27 +248,47 @@ def _rank_cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
     return cells.reshape(-1, len(RULES), layers, heads)
 
 
-class RanksInParts:
-    """Ranks that are not in memory: like an array, but of some edges at a time. `shape`: (rules, E,
-    layers, heads)."""
+class StoredRanks:
+    """The ranks of a ledger, or of some of its edges, which stay in its file, and are read some at
+    a time when they are needed.
 
-    shape: tuple[int, ...]
+    `status`: that of the file when it was opened; `shape`: (rules, E, layers, heads) in the file;
+    `edges`: which of these, ascending. Raises LedgerError when they are read, if the file is
+    damaged, or has changed since.
+    """
 
-    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
-        """The ranks of the edges, of as many at a time as are at hand: uint8 (some edges, rules,
-        layers, heads)."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        status: tuple[int, ...],
+        shape: tuple[int, int, int, int],
+        edges: np.ndarray,
+    ):
+        self.path, self._status, self._of_file, self._edges = Path(path), status, shape, edges
+        self.shape = (shape[0], len(edges), *shape[2:])
+
+    def of(self, edges: np.ndarray) -> StoredRanks:
+        """Those of some edges, ascending."""
+        return StoredRanks(self.path, self._status, self._of_file, self._edges[edges])
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
         """As `RankLedger.parts`."""
-        done, waiting = 0, np.empty((0, self.shape[0], *self.shape[2:]), np.uint8)
-        for cells in self.chunks(edges_at_once):
-            waiting = np.concatenate([waiting, cells]) if len(waiting) else cells
+        rules, stored, layers, heads = self._of_file
+        read, done, waiting = 0, 0, np.empty((0, rules, layers, heads), np.uint8)
+        for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._status):
+            first, last = np.searchsorted(self._edges, [read, read + len(batch)])
+            cells = _rank_cells(batch, layers, heads)[self._edges[first:last] - read]
+            waiting = np.concatenate([waiting, cells])
+            read += len(batch)
             while len(waiting) >= edges_at_once:
                 yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
                 done, waiting = done + edges_at_once, waiting[edges_at_once:]
         if len(waiting):
             yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
+        if read != stored:
+            raise LedgerError(
+                f"{self.path} has ranks of {read} edges, expected {stored}: the file is damaged"
+            )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         ranks = np.empty(self.shape, np.uint8)
@@ -272,47 +298,3 @@ class RanksInParts:
 
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]
-
-
-class StoredRanks(RanksInParts):
-    """The ranks of a ledger in its file, or those of some edges.
-
-    `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None:
-    all. Raises LedgerError when they are read, if the file is damaged, or has changed since it was
-    opened.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike,
-        identity: ledger_file.Identity,
-        shape: tuple[int, int, int, int],
-        edges: np.ndarray | None = None,
-    ):
-        self.path, self._identity, self._of_file, self._edges = Path(path), identity, shape, edges
-        self.shape = (shape[0], shape[1] if edges is None else len(edges), *shape[2:])
-
-    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
-        _, of_file, layers, heads = self._of_file
-        read = 0
-        for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
-            cells = _rank_cells(batch, layers, heads)
-            if self._edges is not None:
-                first, last = np.searchsorted(self._edges, [read, read + len(cells)])
-                cells = cells[self._edges[first:last] - read]
-            read += len(batch)
-            yield cells
-        if read != of_file:
-            raise LedgerError(
-                f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged"
-            )
-
-    def __getitem__(self, key: Any) -> Any:
-        """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file;
-        others are read."""
-        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], slice):
-            edges = np.arange(self.shape[1])[key[1]]
-            if edges.ndim and (np.diff(edges) > 0).all():
-                stored = edges if self._edges is None else self._edges[edges]
-                return StoredRanks(self.path, self._identity, self._of_file, stored)
-        return super().__getitem__(key)

@@ -420,6 +420,8 @@ FIELDS: list[tuple[str, str, Any, str]] = [
     ("a control", "settings.control", "random-weights", "a control is not a model"),
     ("a seed of a control", "settings.seed", 0, "settings.seed is 0"),
     ("other weights", "settings.weights", "norm", "is 'norm', expected 'attention'"),
+    ("other pools", "settings.pool", "mean", "is 'mean', expected 'sum'"),
+    ("other functions", "settings.also_fits", ["user/base"], "expected at most 0 entries"),
     ("an unknown precision", "settings.dtype", "float8", "settings.dtype is 'float8'"),
     ("a dataset without a version", "settings.data", "codesyntax", "settings.data is"),
     ("a revision that moves", "settings.revision", "main", "settings.revision is 'main'"),

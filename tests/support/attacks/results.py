@@ -120,7 +120,6 @@ FORGERIES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "chosen on the test split": (chosen_on_the_test_split, "edges in functions that have"),
     "a part": (set_to(limit=20), "partial run"),
     "short functions": (set_to(max_length=48), "--max-length 48, but a task needs --max-length 511"),
-    "functions that fit another model": (set_to(also_fits=["a/b"]), "also_fits is a list, expected at most 0 entries"),
     "a model made short": (lambda folder: recomputed(folder, cut), "lacks the functions of more than 48 sub-tokens"),
     "a control": (set_to(control="random-weights", seed=0), "a control is not a model"),
     "a wrong config": (set_to(config="perl"), "config .*'perl'"),
