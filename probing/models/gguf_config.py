@@ -148,7 +148,6 @@ def configuration(
     vocabulary = shapes["token_embd.weight"][-1]
     expected = {
         "attention.causal": True,
-        "attention.key_length": head_dim,
         "attention.value_length": head_dim,
         "expert_count": 0,
         "expert_used_count": 0,
@@ -156,10 +155,6 @@ def configuration(
         "vocab_size": vocabulary,
     }
     for key, value in keys.items():
-        if key.startswith("rope.scal") and key not in _NO_MATTER:
-            raise keys.refused(
-                key, value, "and rotary positions are read with Llama 3's scale alone"
-            )
         if key in expected and value != expected[key]:
             raise keys.refused(key, value, f"and {expected[key]} is what transformers' model has")
         if key not in expected and key not in _NO_MATTER:

@@ -309,7 +309,7 @@ def vocabulary_of(model: transformers.PreTrainedModel) -> float:
 
 
 @contextlib.contextmanager
-def borrowed(model: torch.nn.Module) -> Iterator[None]:
+def borrowed(model: Any) -> Iterator[None]:
     """Put the model in evaluation mode; afterwards restore the mode of each part, and the kind of
     attention, which BigBird changes for good on a short text."""
     training = [(part, part.training) for part in model.modules()]

@@ -76,9 +76,6 @@ EMBEDDED_MODELS = tuple(_EMBEDDED)
 
 _GGUF = ".gguf"
 
-_SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf", re.IGNORECASE)
-"""The end of the names of the parts into which llama.cpp splits a GGUF file."""
-
 JOIN = "join its parts with llama.cpp: llama-gguf-split --merge FIRST_PART NEW_FILE"
 """What to do with a GGUF file in parts."""
 
@@ -126,13 +123,15 @@ def locate(model: str, revision: str | None = None) -> Location:
     `loading` turns both into one-line messages.
     """
     path = Path(model)
-    if is_gguf(model) and path.is_file():
-        if revision is not None:
-            raise ModelError(f"it is a file, which has no revision {revision!r}: leave it out")
-        return Location(model, path.name, None, is_gguf=True)
     if path.is_dir():
         return _in_folder(path, revision)
-    if model in EMBEDDED_MODELS:
+    is_file = is_gguf(model) and path.is_file()
+    if is_file or model in EMBEDDED_MODELS:
+        if revision is not None:
+            kind = "is a file" if is_file else "comes as a package"
+            raise ModelError(f"it {kind}, which has no revision {revision!r}: leave it out")
+        if is_file:
+            return Location(model, path.name, None, is_gguf=True)
         return Location(str(embedded_model(model)), model, None, is_gguf=model == DECODER)
     model, _, request = model.partition("@")
     revision = revision or request or None
@@ -143,9 +142,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         raise ModelError(_NOWHERE)
     if revision and revision.startswith(REQUEST):
         request = revision
-    if gguf:
-        return _gguf_on_hub(model, gguf, revision, request)
-    return _on_hub(model, revision, request)
+    return _on_hub(model, gguf, revision, request)
 
 
 def _in_folder(folder: Path, revision: str | None) -> Location:
@@ -171,26 +168,30 @@ def _in_folder(folder: Path, revision: str | None) -> Location:
     return Location(str(folder), name, None)
 
 
-def _on_hub(model: str, revision: str | None, request: str) -> Location:
-    """A repository's model, or the GGUF file of one that has no other."""
-    name = f"{model}@{request}" if request else model
-    if not hub_answers():  # then everything comes from the cache
-        try:
-            file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
-        except LocalEntryNotFoundError as error:
-            raise ModelError(f"{_NOWHERE}: it is not in the cache, and {UNREACHABLE}") from error
-        return Location(str(Path(file).parent), name, Path(file).parent.name)
+def _on_hub(model: str, gguf: str, revision: str | None, request: str) -> Location:
+    """A repository's model, or a GGUF file of it, such as that of one that has no other model; if
+    the Hub does not answer, everything comes from the cache."""
+    answers = hub_answers()
     # the reported commit is the one that all files come from. Given a commit, transformers also
     # does not use its conversion service, which would load weights from a revision that nobody
     # asked for.
+    wanted = gguf or "config.json"
     try:
-        file = hf_hub_download(model, "config.json", revision=revision)
+        file = Path(hf_hub_download(model, wanted, revision=revision, local_files_only=not answers))
+    except LocalEntryNotFoundError as error:
+        raise ModelError(f"{_NOWHERE}: it is not in the cache, and {UNREACHABLE}") from error
     except EntryNotFoundError:
         there = huggingface_hub.HfApi().list_repo_files(model, revision=revision)
-        if not (ggufs := [name for name in there if is_gguf(name)]):
+        ggufs = [name for name in there if is_gguf(name)]
+        if gguf or not ggufs:
             raise
-        return _gguf_on_hub(model, _only_gguf(ggufs), revision, request)
-    return Location(model, name, Path(file).parent.name)
+        return _on_hub(model, _only_gguf(ggufs), revision, request)
+    name = f"{model}/{gguf}" if gguf else model
+    name = f"{name}@{request}" if request else name
+    commit = file.parents[gguf.count("/")].name
+    if gguf:
+        return Location(str(file), name, commit, is_gguf=True)
+    return Location(model if answers else str(file.parent), name, commit)
 
 
 def _check_has_model(folder: Path) -> None:
@@ -201,27 +202,17 @@ def _check_has_model(folder: Path) -> None:
         raise ModelError(
             f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path"
         )
-    state = "has no config.json" if any(folder.iterdir()) else "is empty"
     raise ModelError(
-        f"the folder {state}: expected what save_pretrained() writes, a GGUF file, or a folder of checkpoints"
+        "the folder has no config.json: expected what save_pretrained() writes, a GGUF file, or a folder of checkpoints"
     )
 
 
 def _only_gguf(ggufs: Sequence[str]) -> str:
-    if len(ggufs) > 1 and all(_SHARD.search(name) for name in ggufs):
-        raise ModelError(f"its GGUF file is in {len(ggufs)} parts, such as {ggufs[0]}: {JOIN}")
     if len(ggufs) > 1:
         raise ModelError(
             f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {', '.join(ggufs[:10])}"
         )
     return ggufs[0]
-
-
-def _gguf_on_hub(model: str, gguf: str, revision: str | None, request: str) -> Location:
-    """A GGUF file in a repository, downloaded, or in the cache if the Hub does not answer."""
-    file = Path(hf_hub_download(model, gguf, revision=revision, local_files_only=not hub_answers()))
-    name = f"{model}/{gguf}@{request}" if request else f"{model}/{gguf}"
-    return Location(str(file), name, file.parents[gguf.count("/")].name, is_gguf=True)
 
 
 def checkpoints_in(folder: Path) -> list[str]:
@@ -326,10 +317,6 @@ def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
     """
     folder = Path(model)
     names = list(dict.fromkeys(revisions))
-    if names and model in EMBEDDED_MODELS:
-        raise ModelError(
-            f"{model} comes as a package and has no revision {names[0]!r}: leave it out"
-        )
     if not names and folder.is_dir() and not (folder / "config.json").exists():
         names = sorted(checkpoints_in(folder), key=lambda name: (step_of(name) or 0, name))
     if len(names) < 2:

@@ -81,17 +81,16 @@ def _files(source: Location) -> Iterable[str]:
     if source.commit is None:
         folder = Path(source.path)
         return [str(folder / name) for name in files.files(folder) if name.endswith(".safetensors")]
-    options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
-    single, index = (
-        cached_file(source.path, name, **options)
-        for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME)
-    )
-    if single is not None or index is None:
-        return [single] if single else []
-    shards = set(json.loads(Path(index).read_bytes())["weight_map"].values())
-    return [
-        file for shard in sorted(shards) if (file := cached_file(source.path, shard, **options))
-    ]
+
+    def stored(name: str) -> str | None:
+        options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
+        return cached_file(source.path, name, **options)
+
+    if single := stored(SAFE_WEIGHTS_NAME):
+        return [single]
+    index = stored(SAFE_WEIGHTS_INDEX_NAME)
+    shards = json.loads(Path(index).read_bytes())["weight_map"].values() if index else ()
+    return [file for shard in sorted({*shards}) if (file := stored(shard))]
 
 
 def _weight_count(file: str) -> int:

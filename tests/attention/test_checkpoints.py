@@ -13,7 +13,7 @@ from codesyntax_dataset.errors import ModelError
 from probing import probe, probe_training
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import load
-from probing.models.location import Checkpoint, checkpoints, step_of
+from probing.models.location import Checkpoint, checkpoints, locate, step_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -150,7 +150,7 @@ def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, h
 
 def test_an_embedded_model_has_no_revisions():
     with pytest.raises(ModelError, match="has no revision 'step8'"):
-        checkpoints("tiny-code-mlm", ["step8"])
+        locate("tiny-code-mlm", "step8")
 
 
 def test_a_folder_has_only_the_checkpoints_in_it(training, dataset_folder):

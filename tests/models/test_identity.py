@@ -31,7 +31,6 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, load
 from probing.models.load import load as load_encoder
 from probing.models.location import locate
-from probing.report.dataset import collect
 from probing.report.show import show
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.saved import ledger_path
@@ -95,9 +94,6 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
     folders = dataset_folder, copy, dataset_folder
     edges = [len(read_edges(folder, "python", "test")) for folder in folders]
     assert edges[0] == edges[2] > edges[1]
-    for folder, expected in zip(folders, edges):
-        statistics = collect(folder, ["python"]).configs["python"]
-        assert sum(relation.edges for relation in statistics.relations.values()) == expected
     path = first.paths(tmp_path / "r")[0]
     assert verify(path, model=tiny_model, data=dataset_folder, functions=2).accepted
     assert not verify(path, model=tiny_model, data=copy, functions=2).accepted
@@ -147,18 +143,11 @@ def test_a_dataset_that_was_edited_in_place_is_refused(
 
 def test_what_is_no_dataset_of_ours(dataset_folder, copy, tmp_path):
     (tmp_path / "other").mkdir()
-    with pytest.raises(
-        DatasetError,
-        match="is not a dataset .*: README.md cannot be read",
-    ):
-        load_functions(tmp_path / "other", "python", "test")
     (tmp_path / "other" / "README.md").write_text("---\nconfigs: []\n---\n")
     with pytest.raises(DatasetError, match="README.md does not say so"):
         load_functions(tmp_path / "other", "python", "test")
     with pytest.raises(UnknownName, match="config of .*known are python, java"):
         load_functions(dataset_folder, "java_skip_semicolon", "test")
-    with pytest.raises(UnknownName, match="split of .*did you mean 'test'"):
-        load_functions(dataset_folder, "python", "tests")
     (copy / "SHA256SUMS").unlink()
     with pytest.raises(DatasetError, match="SHA256SUMS cannot be read"):
         load_functions(copy, "python", "test")
@@ -175,7 +164,6 @@ OTHERS = {
         lambda d: d["test"].select(range(5)),
         "has 5 functions, and its split 'test' has 141",
     ),
-    "a slice": (lambda d: d["test"].filter(lambda row: row["id"] % 2), "has 70 functions"),
     "shuffled": (lambda d: d["test"].shuffle(seed=0), "in another order"),
     "one of them twice": (lambda d: d["test"].select([*range(140), 3]), "some of them twice"),
     "both splits": (
@@ -187,12 +175,7 @@ OTHERS = {
         lambda d: datasets.DatasetDict(test=d["validation"]),
         "of the split 'validation'",
     ),
-    "a part of validation": (
-        lambda d: d["validation"].train_test_split(5, seed=0)["test"],
-        "of the split 'validation'|5 func",
-    ),
     "streamed": (lambda d: d["test"].to_iterable_dataset(), "streamed"),
-    "no split at all": (lambda d: d, None),
 }
 
 
@@ -201,22 +184,15 @@ def test_a_loaded_dataset_is_whole_or_refused(what, loaded, tiny_model, tmp_path
     """In every entry point, before any model runs."""
     change, reason = OTHERS[what]
     data = change(loaded)
-    if reason is None:
-        found, name = load_functions(data, "python", "test")
-        assert name == f"codesyntax@{loaded['test'].info.version}"
-        assert len(found) == 141
-        return
-    entries = (
-        lambda: probe(tiny_model, data),
-        lambda: read_edges(data, "python", "test"),
-    )
-    for entry in entries:
+    for entry in (lambda: probe(tiny_model, data), lambda: read_edges(data, "python", "test")):
         with pytest.raises(DatasetError, match=reason):
             entry()
 
 
 def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded):
     """Of a dataset that was made in memory we know nothing but what its rows say, and its name says so."""
+    found, name = load_functions(loaded, "python", "test")
+    assert (len(found), name) == (141, f"codesyntax@{loaded['test'].info.version}")
     java = datasets.load_dataset(str(dataset_folder), "java", split="test")
     with pytest.raises(DatasetError, match="has functions in python, but .* are in java"):
         load_functions(loaded, "java", "test")
@@ -226,8 +202,6 @@ def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded
     assert load_functions(rows, "python", "test")[1] == "memory@0.0.0"
     with pytest.raises(DatasetError, match="has functions in python"):
         load_functions(rows, "java", "test")
-    with pytest.raises(UnknownName, match="config 'pyton'"):
-        load_functions(rows, "pyton", "test")
     both = datasets.Dataset.from_list([*rows.to_list(), java[0]])
     with pytest.raises(DatasetError, match="has functions in java"):
         load_functions(both, "python", "test")
@@ -350,8 +324,6 @@ def test_a_model_is_its_files_with_their_names_and_sizes(tiny_model, tmp_path):
         digest("a", vocab=b"ab", model=b"cd"),
         digest("b", vocab=b"a", model=b"bcd"),
         digest("c", merges=b"ab", model=b"cd"),
-        digest("d", vocab=b"ab", one=b"cd"),
-        digest("e", vocab=b"ab", model=b"c", other=b"d"),
     ]
     assert len(set(digests)) == len(digests)
 
@@ -366,7 +338,7 @@ def left_in(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["ranks", "a rank that no score shows", "the numbers"])
+@pytest.mark.parametrize("change", ["a rank that no score shows", "the numbers"])
 def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results, caplog):
     """The same probe into the same folder runs again, says why, and leaves what it left before."""
     path = json_in(results)
@@ -374,9 +346,7 @@ def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results,
     file = ledger_path(json_in(results))
     ledger = RankLedger.load(file)
     ledger.ranks = ledger.ranks.copy()
-    if change == "ranks":
-        ledger.ranks[:] = 0
-    elif change == "the numbers":
+    if change == "the numbers":
         path.write_text(path.read_text().replace('"functions": ', '"functions": 1'))
     else:
         worst = np.argwhere(ledger.ranks > 20)[0]

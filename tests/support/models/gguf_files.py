@@ -128,12 +128,8 @@ def save(
             values = _alternating(values, model.config.num_attention_heads)
         if architecture == "llama" and ".attn_k." in ours:
             values = _alternating(values, model.config.num_key_value_heads)
-        if architecture in ("gemma2", "gemma3", "nemotron") and "norm.weight" in ours:
+        if architecture in ("gemma2", "gemma3") and "norm.weight" in ours:
             values = values + 1
-        if architecture == "gpt2" and values.ndim == 2 and ours.startswith("blk."):
-            values = values.T
-        if ours.endswith("ffn_gate_inp_shexp.weight"):
-            values = values[0]
         writer.add_tensor(ours, np.ascontiguousarray(values))
     for name, numbers in (tensors or {}).items():
         writer.add_tensor(name, np.array(numbers, "<f4"))
