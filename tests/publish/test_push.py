@@ -106,28 +106,17 @@ def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_fold
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
-def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_folder, lfs):
-    """With the client's own functions for pull requests, as the results of models need them."""
-    with LoopbackHub(lfs) as hub:
+def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_folder):
+    whole = {"notes.md": b"mine"} | published(dataset_folder)
+    with LoopbackHub(lfs=True) as hub:
         connect(hub)
         hub.add(DATASET, {"notes.md": b"mine"})
         address = push_dataset(dataset_folder, DATASET).send(create_pr=True)
         assert address == f"{hub.url}/datasets/{DATASET}/discussions/1"
         assert pushed(hub) == {"notes.md": b"mine"}
-        assert pushed(hub, revision="refs/pr/1") == {"notes.md": b"mine"} | published(
-            dataset_folder
-        )
-        api, where = HfApi(token=TOKEN), {"repo_id": DATASET, "repo_type": "dataset"}
-        (opened,) = api.get_repo_discussions(**where)
-        assert opened.is_pull_request
-        assert (opened.num, opened.status, opened.author) == (1, "open", "user")
-        closed = api.change_discussion_status(discussion_num=1, new_status="closed", **where)
-        assert closed.new_status == "closed"
-        assert api.get_discussion_details(discussion_num=1, **where).status == "closed"
-        api.merge_pull_request(discussion_num=1, **where)
-        assert pushed(hub) == {"notes.md": b"mine"} | published(dataset_folder)
-        assert api.get_discussion_details(discussion_num=1, **where).status == "merged"
+        assert pushed(hub, revision="refs/pr/1") == whole
+        HfApi(token=TOKEN).merge_pull_request(DATASET, 1, repo_type="dataset")
+        assert pushed(hub) == whole
 
 
 @pytest.mark.slow
@@ -168,12 +157,8 @@ FOREVER = math.inf
     ("fault", "complaint"),
     [
         (Fault("PUT|commit", FOREVER, after=1), "lost the connection"),  # gone after the first file
-        (Fault("PUT", FOREVER, status=500), "status 500"),
-        (Fault("preupload", FOREVER, status=503), "status 503"),
         (Fault("commit", status=500), "status 500 (ordered by the test)"),
-        (Fault("repos/create", status=502), "status 502"),
         (Fault("commit", FOREVER, status=429), "wait some minutes"),
-        (Fault("repos/create", FOREVER, status=429), "wait some minutes"),
         (Fault("preupload", status=403), "may not write to user/codesyntax"),
         (Fault("validate-yaml", status=400), "status 400"),
     ],
@@ -190,10 +175,8 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
         error = failed.stderr.strip().splitlines()[-1]
         assert error.startswith("Error: ") and complaint in error
         assert failed.stdout == ""
-        if first:
-            assert len(hub.uploads) == first
-        if ("dataset", DATASET) in hub.repositories:
-            assert pushed(hub) == {}
+        assert not first or len(hub.uploads) == first
+        assert ("dataset", DATASET) not in hub.repositories or pushed(hub) == {}
         assert sum(waits) < 700
         hub.faults = []
         assert run("push", "dataset", dataset_folder, "--repo", DATASET).exit_code == 0
@@ -207,12 +190,8 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
     ("fault", "waited"),
     [
         # the client's own patience adds 1
-        (
-            Fault("preupload", 1, status=429, headers={"Retry-After": "7"}),
-            [8],
-        ),
+        (Fault("preupload", 1, status=429, headers={"Retry-After": "7"}), [8]),
         (Fault("PUT", 1, status=429, headers={"Retry-After": "7"}), [8]),
-        (Fault("PUT", 1, status=500), [1]),
         (Fault("PUT", 1), [1]),  # the first large file breaks in the middle
     ],
     ids=lambda value: f"{value.on} {value.status}" if isinstance(value, Fault) else "",
@@ -274,11 +253,7 @@ def test_a_token_that_the_hub_knows_no_more_is_not_printed_even_if_the_hub_does(
     [
         "codesyntax",
         "a/b/c",
-        "user/",
-        "/name",
         "user/na me",
-        "user/..",
-        "user/x.git",
         "../user/x",
         "",
     ],
@@ -286,13 +261,6 @@ def test_a_token_that_the_hub_knows_no_more_is_not_printed_even_if_the_hub_does(
 def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo):
     with pytest.raises(HubError, match="is not a valid repository name, expected USER/NAME"):
         push_dataset(dataset_folder, repo)
-
-
-def test_the_metric_only_goes_where_evaluate_finds_it():
-    with pytest.raises(
-        HubError, match="of its name, USER/codesyntax_metric or USER/ast_similarity"
-    ):
-        push_metric("user/my_metric")
 
 
 LOAD = """
@@ -447,7 +415,7 @@ def link(folder: Path) -> None:
 
 YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 1500}\nconfigs:"
 MADE = "was not made by `codesyntax build`"
-HEADER = {"huggingface": "{"}, {"huggingface": "[" * 100_000}
+HEADER = {"huggingface": "[" * 100_000}
 
 # fmt: off
 TAMPERED = [
@@ -464,31 +432,24 @@ TAMPERED = [
 """What is done to a folder, and why it is refused."""
 
 WITH_SUMS = [
-    (flip_a_byte, "java"),  # a broken page, or other rows than the card tells
     (without("java/test.parquet"), "README.md says"),
     (lambda folder: shutil.rmtree(folder / "java"), "there is no java/*.parquet"),
     (without("eval.yaml"), "eval.yaml is missing"),
     (another_config, "java_skip_semicolon/test.parquet belongs to a config that the card does not name"),
-    (write("README.md", "Made by hand"), "was not made by"),
     (lambda folder: (folder / "eval.yaml").write_bytes(b"\xff"), "eval.yaml is not UTF-8 text"),
     (write("python/test.parquet"), "python cannot be read"),
-    (rewritten(lambda table: table.slice(1)), "| 140 |"),
     (rewritten(lambda table: table.drop_columns(["url"])), "has the columns id int64, code"),
     (rewritten(with_ids(lambda ids: [ids[1], *ids[1:]])), "python has the id 1 2 times"),
     (rewritten(with_ids(lambda ids: ids[::-1])), f"README.md says '| `python` | {LABELS}."),
-    (rewritten(lambda table: table.replace_schema_metadata(HEADER[0])), "cannot be read"),
-    (rewritten(lambda table: table.replace_schema_metadata(HEADER[1])), "cannot be read"),
+    (rewritten(lambda table: table.replace_schema_metadata(HEADER)), "cannot be read"),
     (rewritten(without_code), "python cannot be read"),
     (edited("eval.yaml", "java-held-out", "java-best"), "id: java-best-dependent-to-head"),
     (edited("README.md", "num_examples: 141", "num_examples: 140"), "140', but its Parquet"),
     (edited("README.md", "| 141 |", "| 142 |"), "| 142 |"),
     (edited("README.md", f"version: {LABELS}.", "version: 0.1."), "version: 0.1."),
-    (edited("README.md", "split: test", "split: train"), "split: train"),
     (edited("README.md", "config_name: java", "config_name: jawa"), "names a config 'jawa'"),
-    (edited("README.md", "config_name: java", "config_name: [java]"), "names a config ['java']"),
     (edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1"), "`If:if->test`"),
     (edited("README.md", "Made by", "Written by"), MADE),
-    (edited("README.md", "configs:", "configs: ["), YAML),
     (edited("README.md", "configs:", "date: 2026-99-99\nconfigs:"), YAML),
     (edited("README.md", "configs:", DEEP), YAML),
 ]
@@ -513,13 +474,6 @@ def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(
     assert len(str(refused.value)) < 1000
 
 
-def test_what_is_no_folder_is_refused_in_a_line(tmp_path):
-    refused = run("push", "dataset", tmp_path / "nowhere", "--repo", DATASET)
-    assert refused.exit_code == 1
-    why = "is not a folder: expected a dataset that `codesyntax build` wrote"
-    assert refused.stderr == f"Error: {tmp_path / 'nowhere'} {why}\n"
-
-
 # --------------------------------------------------------------------------------------------- metadata beside the data
 
 
@@ -530,12 +484,6 @@ def test_every_file_has_its_checksum(dataset_folder):
     assert {name: checksum for checksum, name in lines} == {
         name: hashlib.sha256(data).hexdigest() for name, data in contents.items()
     }
-    if shutil.which("sha256sum"):
-        subprocess.run(
-            ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"],
-            cwd=dataset_folder,
-            check=True,
-        )
 
 
 def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):

@@ -22,7 +22,6 @@ from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub, contents
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from probing import probe
 from probing.cli import main
-from probing.evidence import submission
 from probing.evidence.gather import find
 from probing.models.load import load
 from probing.publish import board, submit
@@ -114,88 +113,55 @@ def written(hub):
 
 
 @pytest.mark.usefixtures("verified_once")
-def test_from_result_to_merged_entries(hub, made):
-    """Both languages and a board: opened, not opened again, merged, read back."""
+def test_results_are_merged_into_those_of_others(hub, made):
+    """Of both languages. The whole way to a board is in tests/project/test_end_to_end.py."""
     others = [
         {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
         {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 99.9},
     ]
-    hub.add(
-        MODEL,
-        {**hub.files(MODEL, "model"), submit.RESULTS_FILE: yaml.safe_dump(others).encode()},
-        type="model",
-    )
-    source = "https://a.org/b"
-    requests = submit.submission(
-        [made / "python", made / "java"],
-        MODEL,
-        DATASET,
-        source_url=source,
-        board=BOARD,
-    )
+    told = {submit.RESULTS_FILE: yaml.safe_dump(others).encode()}
+    hub.add(MODEL, hub.files(MODEL, "model") | told, type="model")
+    folders, source = [made / "python", made / "java"], "https://a.org/b"
+    (request,) = submit.submission(folders, MODEL, DATASET, source_url=source)
     assert written(hub) == []
-    addresses = [f"{hub.url}/{MODEL}/discussions/1", f"{hub.url}/datasets/{BOARD}/discussions/1"]
-    assert [request.open() for request in requests] == addresses
-    assert [request.open() for request in requests] == [f"already open: {it}" for it in addresses]
-    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open"], ["open"])
-
-    api = HfApi()
-    api.merge_pull_request(MODEL, 1)
-    api.merge_pull_request(BOARD, 1, repo_type="dataset")
-    merged = hub.files(MODEL, "model")
-    raw = yaml.safe_load(merged[submit.RESULTS_FILE])
+    address = f"{hub.url}/{MODEL}/discussions/1"
+    assert [request.open() for _ in range(2)] == [address, f"already open: {address}"]
+    HfApi().merge_pull_request(MODEL, 1)
+    raw = yaml.safe_load(hub.files(MODEL, "model")[submit.RESULTS_FILE])
     assert raw[0] == others[0]
-    read = parse_eval_result_entries(raw)
-    assert [one.task_id for one in read] == ["default", PYTHON, JAVA]
-    both = {one.test.settings.config: one for one in find([made / "python", made / "java"])}
-    by_config = {config: one.test for config, one in both.items()}
-    for one in read[1:]:
-        result = by_config[one.task_id.split("-")[0]]
-        assert (one.dataset_id, one.dataset_revision) == (
-            DATASET,
-            hub.repositories["dataset", DATASET].sha("main"),
-        )
-        assert (one.source_url, one.source_name) == (source, "CodeSyntax")
-        assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(one.date)).days <= 1
-        assert one.notes == result.signature
-    on_board = [
-        submission.load(content)
-        for path, content in hub.files(BOARD).items()
-        if path.startswith("entries/")
-    ]
-    assert {one.signature for one in on_board} == {
-        result.signature for result in by_config.values()
+    _, *read = parse_eval_result_entries(raw)
+    results = {result.test.settings.config: result.test for result in find(folders)}
+    by_task = {PYTHON: results["python"], JAVA: results["java"]}
+    assert {entry.task_id: entry.notes for entry in read} == {
+        task: result.signature for task, result in by_task.items()
     }
-    for one in on_board:
-        held_out = next(
-            of for of in read if of.task_id.startswith(f"{one.settings.config}-held-out")
-        )
-        assert held_out.value == round(one.scores("model")["held-out", "first", "1"].value, 2)
+    revision = hub.repositories["dataset", DATASET].sha("main")
+    for entry in read:
+        assert (entry.dataset_id, entry.dataset_revision) == (DATASET, revision)
+        assert (entry.source_url, entry.source_name) == (source, "CodeSyntax")
+        assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(entry.date)).days <= 1
 
 
 @pytest.mark.usefixtures("verified_once")
 def test_the_command_shows_and_opens(hub, results, monkeypatch):
     """A dry run asks nobody, and has the very entries that are sent; not so the results, whose dataset has a commit."""
-    hub.repositories["model", MODEL].discuss(
-        "CodeSyntax results of somebody else", "", "other", True
-    )
+    model = hub.repositories["model", MODEL]
+    model.discuss("CodeSyntax results of somebody else", "", "other", True)
     arguments = (results, *WHERE, "--board", BOARD)
     before = len(hub.requests)
     with monkeypatch.context() as patch:
         patch.delenv("HF_TOKEN")
         dry = run(*arguments, "--dry-run")
-        _, planned = submit.submission([results], MODEL, DATASET, board=BOARD, dry_run=True)
     assert (dry.exit_code, hub.requests[before:]) == (0, [])
-    assert (
-        f"task_id: {PYTHON}" in dry.output and "revision" not in dry.output.partition("entries/")[0]
-    )
+    planned, _, entries = dry.output.partition("entries/")
+    assert f"task_id: {PYTHON}" in planned and "revision" not in planned
     assert run(*arguments).output.count("/discussions/") == 2
     files = hub.files(BOARD, revision="refs/pr/1")
     (sent,) = (of for path, of in files.items() if path.startswith("entries/"))
+    assert f"{len(sent):,} bytes" in entries
     told = hub.files(MODEL, "model", "refs/pr/2")[submit.RESULTS_FILE]
-    (one,) = parse_eval_result_entries(yaml.safe_load(told))
-    assert one.source_url == f"{hub.url}/datasets/{BOARD}"
-    assert sent in planned.files.values() and f"{len(sent):,} bytes" in dry.output
+    (entry,) = parse_eval_result_entries(yaml.safe_load(told))
+    assert entry.source_url == f"{hub.url}/datasets/{BOARD}"
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "open"], ["open"])
     assert run(*arguments).output.count("already open: ") == 2
     HfApi().merge_pull_request(MODEL, 2)
@@ -305,7 +271,6 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
 def test_what_the_hub_says_no_to(hub, results, monkeypatch):
     """One line each, and nothing is sent."""
     for change, reason in (
-        (("--model", "nowhere"), "is not a valid repository name"),
         (("--model", "maker/nothing"), "maker/nothing does not exist"),
         (("--dataset", "user/nothing"), "user/nothing does not exist"),
         (("--source-url", "javascript:alert(1)"), "not an address"),
@@ -350,12 +315,7 @@ def test_answers_that_no_hub_gives(hub, results):
     [
         (BOARD, 403, {"X-Error-Code": "GatedRepo"}, "lab/results is gated .*accept its terms"),
         # what it says without a token
-        (
-            BOARD,
-            401,
-            {"X-Error-Code": "RepoNotFound"},
-            "lab/results does not exist",
-        ),
+        (BOARD, 401, {"X-Error-Code": "RepoNotFound"}, "lab/results does not exist"),
         (
             BOARD,
             401,
@@ -363,7 +323,6 @@ def test_answers_that_no_hub_gives(hub, results):
             "does not accept the token",
         ),
         (f"{BOARD}@nothing", None, {}, "lab/results has no such revision"),
-        ("-/-", None, {}, "is not a valid repository name"),
     ],
 )
 def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, reason):
