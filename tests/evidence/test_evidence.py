@@ -62,30 +62,26 @@ def test_probes_with_any_other_setting_are_no_counterparts(evidence):
 @pytest.mark.slow
 def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
     """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
-    model = evidence[0]
-    result = model.probed.test
-    published = model.hits["published"].hits.mean("model")
+    model, result = evidence[0], evidence[0].probed.test
+    published = model.hits["published"].hits.mean("model").value
     for rule, of_k in result.scores.items():
         for k, score in of_k.items():
-            assert published.at(MEASURES.index((rule, int(k)))).value == pytest.approx(score)
+            assert published[MEASURES.index((rule, int(k)))] == pytest.approx(score)
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
-    expected = baseline(few_functions, "python")
+    expected, place = baseline(few_functions, "python"), MEASURES.index(("any", 3))
     assert model.splits.baselines.picks == expected.picks
     for protocol in PUBLISHED_FIRST:
-        mean = model.hits[protocol].hits.mean("model").at(MEASURES.index(("any", 3))).value
         baselines = expected.hits[protocol]
         for kind, chosen in model.splits.baselines.hits[protocol].items():
             assert [*chosen.hits.content()] == [*baselines[kind].hits.content()]
-        best = baselines["combined"].hits.mean("combined").at(MEASURES.index(("any", 3))).value
-        tested = model.comparisons[protocol].mean.at(MEASURES.index(("any", 3)))
-        assert tested.value == pytest.approx(mean - best)
-        assert tested.low <= tested.value <= tested.high
+        mean = model.hits[protocol].hits.mean("model").value[place]
+        best = baselines["combined"].hits.mean("combined").value[place]
+        tested = model.comparisons[protocol].mean.at(place)
+        assert tested.low <= tested.value == pytest.approx(mean - best) <= tested.high
     made = model.submission()
-    assert (made.functions, made.tables["published"].n.sum()) == (
-        result.functions,
-        len(result.ledger),
-    )
+    edges = made.tables["published"].n.sum()
+    assert (made.functions, edges) == (result.functions, len(result.ledger))
 
 
 @pytest.mark.slow

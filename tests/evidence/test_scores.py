@@ -15,6 +15,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BASELINES
 from probing.cli.group import main
 from probing.evidence.masked import comparable
+from probing.evidence.protocols import MEASURES
 from probing.evidence.scores import COLUMNS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -56,16 +57,15 @@ def test_a_row_is_one_number(frame):
     assert (frame["low"] <= frame["value"]).sum() == frame["low"].notna().sum()
 
 
-def test_attention_is_what_plain_sums_over_ranks_give(frame, evidence):
-    """Held-out: the head with most hits on validation, the first of equals, on test. Plain loops: `test_compared.py`."""
-    sides = evidence.probed.validation.ledger, evidence.probed.test.ledger
-    cells = only(frame, protocol="held-out", system="model", against="", rule="any", k=3)
-    for row in cells[cells["group"] != "mean"].itertuples():
-        of_group = (of.ranks[1, of.relation == of.relations.index(row.group)] < 3 for of in sides)
-        chosen_on, found = (hits.reshape(len(hits), -1) for hits in of_group)
-        head = chosen_on.sum(axis=0).argmax()
-        assert (row.value, row.items) == (pytest.approx(100 * found[:, head].mean()), len(found))
-    assert len(cells) > 10
+def test_attention_is_that_of_the_evidence(frame, evidence):
+    """Which plain loops over ranks give (`test_compared.py`)."""
+    hits = evidence.hits["held-out"].hits
+    rows = only(frame, protocol="held-out", system="model", against="")
+    for row in rows[rows["group"] != "mean"].itertuples():
+        place = MEASURES.index((row.rule, row.k)), hits.names.index(row.group)
+        assert row.value == pytest.approx(hits.scores("model")[place])
+        assert row.items == hits.groups[row.group].total
+    assert set(hits.names) < set(rows["group"])
 
 
 def test_the_mean_and_its_difference_are_over_relations(frame):

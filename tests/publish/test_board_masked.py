@@ -57,12 +57,12 @@ def saved(made, tmp_path_factory):
 
 def test_ranks_are_those_of_a_paired_test(made, scores, tmp_path):
     found = board.read([write(tmp_path, made)], "data")
-    ((table,), left_out) = found.of(MASKING), found.left_out
-    assert (len(found), found.of(ATTENTION), left_out) == (3, [], [])
-    ranks = {row.model: of for row, of in zip(table.rows, table.ranks)}
-    assert ranks["user/bad"] == dict.fromkeys(OUTCOMES, (3, 3))
-    assert ranks["user/good"] == ranks["user/same"] == dict.fromkeys(OUTCOMES, (1, 2))
-    for row in table.rows:  # the contributions of functions add up to the score
+    (table,) = found.of(MASKING)
+    assert (len(found), found.of(ATTENTION), found.left_out) == (3, [], [])
+    expected = {"user/bad": (3, 3), "user/good": (1, 2), "user/same": (1, 2)}
+    for row, of_row in zip(table.rows, table.ranks, strict=True):
+        assert of_row == dict.fromkeys(OUTCOMES, expected.pop(row.model))
+        # the contributions of functions add up to the score
         means = [row.means[outcome].value for outcome in OUTCOMES]
         assert row.shares.sum(axis=1) == pytest.approx(means, abs=1e-3)
         assert repr(row.means) == repr(scores[row.model].scores("T1"))

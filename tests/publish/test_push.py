@@ -9,13 +9,10 @@ import hashlib
 import importlib
 import json
 import math
-import os
 import re
 import shutil
-import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import huggingface_hub
@@ -32,7 +29,6 @@ from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
-from codesyntax_dataset.features import PAIR_FEATURES
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.schema import LABELS
@@ -263,73 +259,17 @@ def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo
         push_dataset(dataset_folder, repo)
 
 
-LOAD = """
-import json, sys
-unused = "transformers", "scipy"  # it imports them where it can: seconds, for nothing here
-sys.modules |= dict.fromkeys(unused)
-import evaluate
-for name in unused:
-    del sys.modules[name]
-metric = evaluate.load("user/ast_similarity")
-print(json.dumps([type(metric).__module__, metric.compute(predictions=["f(x)"], references=["f(x, y)"])["jaccard"]]))
-"""
-
-
-@pytest.mark.slow
-def test_evaluate_loads_the_similarity_of_trees_from_its_space(connect, tmp_path):
-    """The other metric is loaded in tests/project/test_end_to_end.py."""
+def test_the_similarity_of_trees_is_pushed_with_what_evaluate_needs(connect):
+    """That evaluate loads a metric from its Space is shown with the other one in tests/project/test_end_to_end.py."""
     with LoopbackHub() as hub:
         connect(hub)
-        pushed_to = run("push", "metric", "--repo", "user/ast_similarity")
-        assert pushed_to.stdout.startswith(f"{hub.url}/spaces/user/ast_similarity/")
-        expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
+        sent_to = run("push", "metric", "--repo", "user/ast_similarity").stdout
+        assert sent_to.startswith(f"{hub.url}/spaces/user/ast_similarity/")
         sent = pushed(hub, "user/ast_similarity", "space")
-        assert sent == {name: expected[name] for name in sent}
-        stems = {Path(name).stem for name in sent}
-        assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
-        names = {"PATH", "SYSTEMROOT", "LD_LIBRARY_PATH"} & set(os.environ)
-        environment = {name: os.environ[name] for name in names}
-        environment |= {"HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url}
-        environment["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"  # evaluate counts with a host of its own
-        command = [sys.executable, "-c", LOAD]
-        done = subprocess.run(
-            command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-    assert done.returncode == 0, done.stderr
-    module, jaccard = json.loads(done.stdout)
-    assert module.startswith("evaluate_modules.metrics.user--ast_similarity.")
-    assert jaccard == 0.8  # 4 of 5 nodes, as in the metric's card
-
-
-PAIRS = """
-import json, datasets
-rows = datasets.load_dataset("user/codesyntax", "go_pairs", split="test")
-print(json.dumps([rows.to_list(), str(rows.features), str(rows.info.version)]))
-"""
-
-
-@pytest.mark.long
-def test_load_dataset_loads_minimal_pairs_from_their_repository(connect, tmp_path):
-    """The rows, their types and version as built; the card counts them by phenomenon, and has the task for lm-eval."""
-    folder = tmp_path / "codesyntax"
-    build("sample", ["go_pairs"], folder)
-    with LoopbackHub() as hub:
-        connect(hub)
-        assert run("push", "dataset", folder, "--repo", DATASET).exit_code == 0
-        sent = pushed(hub)
-        variables = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0"}
-        variables = os.environ | variables | {"HF_ENDPOINT": hub.url}
-        command = [sys.executable, "-c", PAIRS]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows, features, version = json.loads(done.stdout)
-    assert rows == pq.read_table(folder / "go_pairs/test.parquet").to_pylist() and len(rows) > 20
-    assert features == str(PAIR_FEATURES) and version.startswith(f"{LABELS}.")
-    for phenomenon, count in Counter(row["phenomenon"] for row in rows).items():
-        assert re.search(
-            rf"^\| `{phenomenon}` .*\| {count} \|", sent["README.md"].decode(), flags=re.MULTILINE
-        )
-    assert sent.keys() - files(folder).keys() == {"lm_eval/codesyntax_go_pairs.yaml"}
+    expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
+    assert sent == {name: expected[name] for name in sent}
+    stems = {Path(name).stem for name in sent}
+    assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
 
 
 def test_offline_means_offline(monkeypatch, dataset_folder):
@@ -504,20 +444,21 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
     ]
 
 
-def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test_none(tmp_path):
-    for split, repository in (("test", "one"), ("validation", "two")):
-        (tmp_path / "source" / split / repository).mkdir(parents=True)
-        (tmp_path / "source" / split / repository / "a.py").write_text(
-            "def f(x):\n    return x.y\n"
-        )
-    for excluded, expected in (("two", ["python-mask-restored"]), ("one", None)):
-        (tmp_path / "list").write_text(excluded)
-        options = {"exclude_repositories": tmp_path / "list", "overwrite": True}
-        build(str(tmp_path / "source"), ["python"], tmp_path / "out", **options)
-        check_folder(tmp_path / "out")
-        file = tmp_path / "out" / "eval.yaml"
-        there = yaml.safe_load(file.read_text())["tasks"] if file.exists() else None
-        assert there == expected or [task["id"] for task in there] == expected
+@pytest.mark.parametrize(
+    ("split", "expected"), [("test", ["python-mask-restored"]), ("validation", None)]
+)
+def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test_none(
+    tmp_path, split, expected
+):
+    source, built = tmp_path / "source", tmp_path / "out"
+    (source / split / "repository").mkdir(parents=True)
+    (source / split / "repository" / "a.py").write_text("def f(x):\n    return x.y\n")
+    build(str(source), ["python"], built)
+    check_folder(built)
+    file = built / "eval.yaml"
+    assert file.exists() == (expected is not None)
+    if expected:
+        assert [task["id"] for task in yaml.safe_load(file.read_text())["tasks"]] == expected
 
 
 def test_task_ids_are_unique_and_refuse_what_does_not_exist():

@@ -138,24 +138,18 @@ def test_type_by_menu_button_and_keys(opened):
     types = opened.locator("#type option").evaluate_all("all => all.map((one) => one.value)")
     assert types == ["identifier", "if_statement", "parameters", "return_statement"]
     chosen = "[...document.querySelectorAll('.arms')].filter((one) => !one.hidden).map((one) => one.dataset.type)"
-    pressed = opened.locator("#types button[aria-pressed=true]")
-
-    def check(name):
-        assert opened.evaluate(chosen) == pressed.all_inner_texts() == [name]
-        assert opened.locator("#type").input_value() == name
+    menu, keys = opened.get_by_label("Node type"), opened.keyboard
+    for change, name in (
+        (lambda: None, "return_statement"),
+        (lambda: menu.select_option("identifier"), "identifier"),
+        (opened.locator("#types button", has_text="if_statement").click, "if_statement"),
+        (lambda: keys.press("ArrowDown"), "parameters"),
+        (lambda: [keys.press("ArrowUp") for _ in range(3)], "identifier"),
+    ):
+        change()
+        pressed = opened.locator("#types button[aria-pressed=true]").all_inner_texts()
+        assert opened.evaluate(chosen) == pressed == [menu.input_value()] == [name]
         assert f"of the type {name}," in opened.locator("#found").inner_text()
-
-    check("return_statement")
-    opened.get_by_label("Node type").select_option("identifier")
-    check("identifier")
-    opened.locator("#types button", has_text="if_statement").click()
-    check("if_statement")
-    opened.keyboard.press("ArrowDown")
-    check("parameters")
-    opened.keyboard.press("ArrowUp")
-    opened.keyboard.press("ArrowUp")
-    opened.keyboard.press("ArrowUp")
-    check("identifier")
 
 
 def test_narrow_page(model, planted, page):
