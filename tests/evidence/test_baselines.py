@@ -227,15 +227,11 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
 
 
 def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folder):
-    result = baseline(dataset_folder, "java")
-    for protocol, of_kinds in result.hits.items():
-        offset, keyword, combined = (
-            of_kinds[kind].total for kind in ("offset", "keyword", "combined")
-        )
-        if protocol == "published":
-            assert np.array_equal(combined, np.maximum(offset, keyword))
-        assert (combined >= np.minimum(offset, keyword)).all()
-        assert (offset > keyword).any() and (keyword > offset).any()
+    """Where it is chosen on what is scored; held-out it may be the other."""
+    hits = baseline(dataset_folder, "java").hits["published"]
+    offset, keyword, combined = (hits[kind].total for kind in ("offset", "keyword", "combined"))
+    assert np.array_equal(combined, np.maximum(offset, keyword))
+    assert (offset > keyword).any() and (keyword > offset).any()
 
 
 def test_held_out_predictors_come_from_validation_alone():
@@ -339,16 +335,14 @@ def test_the_command_prints_a_table_and_writes_all_scores(dataset_folder, tmp_pa
     file = tmp_path / "baselines.csv"
     arguments = ["baseline", "--data", str(dataset_folder), "--config", "java", "--csv", str(file)]
     printed = CliRunner().invoke(main, arguments, catch_exceptions=False).stdout
-    for words in ("If:if->test", "published", "held-out", "combined", "mean of "):
-        assert words in printed
+    assert "If:if->test" in printed and "mean of " in printed
     means = pandas.read_csv(file).query("group == 'mean' and rule == 'first' and k == 1")
-    rows = means.set_index(["protocol", "system"])
+    rows = means.set_index(["protocol", "system"])[["value", "low", "high"]]
     for protocol, hits in baseline(dataset_folder, "java").hits.items():
         for kind, chosen in hits.items():
-            value, low, high, *_ = chosen.hits.mean(kind).at(0)
-            row = rows.loc[protocol, kind]
-            assert [row.value, row.low, row.high] == pytest.approx([value, low, high])
-            assert f"{value:.1f}" in printed and low <= value <= high
+            expected = chosen.hits.mean(kind).at(0)
+            assert rows.loc[protocol, kind].tolist() == pytest.approx(expected[:3])
+            assert f"{expected.value:.1f}" in printed
 
 
 def test_bad_input_is_refused(dataset_folder):
@@ -390,20 +384,16 @@ def test_places_of_a_redrawn_dependent_by_hand():
     assert set(places["d"]) == {(0, 7), (1, 8), (2, 9)}  # only before the head
 
 
-def test_random_weights_are_another_model_of_the_same_shape(tiny_model):
+def test_random_weights_are_those_of_the_seed_and_of_nothing_else(tiny_model):
+    """As drawn by transformers; of the same and another seed: `test_probe.py`."""
     import torch
     from transformers import AutoModel
 
     model = AutoModel.from_pretrained(tiny_model)
     before = torch.random.get_rng_state()
-    drawn = [with_random_weights(model, seed) for seed in (0, 0, 1)]
+    drawn = with_random_weights(model, 0)
     assert torch.equal(torch.random.get_rng_state(), before)
     torch.manual_seed(0)
-    drawn += [AutoModel.from_config(model.config), model]
-    first, same, other, expected, given = (
-        dict(of.named_parameters())["encoder.layer.1.attention.self.query.weight"] for of in drawn
-    )
-    assert torch.equal(first, same) and torch.equal(first, expected)
-    assert not torch.equal(first, other) and not torch.equal(first, given)
-    shapes = [[part.shape for part in of.parameters()] for of in (drawn[0], model)]
-    assert shapes[0] == shapes[1]
+    expected = AutoModel.from_config(model.config)
+    for mine, theirs in zip(drawn.parameters(), expected.parameters(), strict=True):
+        assert torch.equal(mine, theirs)

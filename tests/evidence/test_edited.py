@@ -94,7 +94,7 @@ def test_planted_heads_and_best_offsets(data):
     assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
     assert heads.relations[0].tolist() == pytest.approx([*shares.values()])
     difference, low, high, *_ = heads.difference.mean.at(0)
-    assert low < difference == pytest.approx(heads.means[0] - 100) < high < 0
+    assert difference == pytest.approx(heads.means[0] - 100) and low < difference < high < 0
     expected = [by_offset(data, config, functions) for config in ("python_distance", "python")]
     assert offset.means == pytest.approx(expected) and expected[0] < expected[1] - 20
 

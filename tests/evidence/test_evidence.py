@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import EntryError, LedgerError
@@ -36,16 +35,14 @@ def evidence(results, few_functions):
 
 @pytest.mark.slow
 def test_every_result_finds_its_counterpart(results):
-    model, control = sorted(find([results]), key=lambda probed: probed.test.settings.control or "")
-    for probed, name in ((model, None), (control, "redrawn-dependents")):
-        assert (probed.test.settings.split, probed.validation.settings.split) == (
-            "test",
-            "validation",
-        )
-        assert probed.test.settings.control == probed.validation.settings.control == name
-    (file,) = list(results.glob("tiny.python.test.*.json"))
+    found = [(both.test.settings, both.validation.settings) for both in find([results])]
+    assert {test.control for test, _ in found} == {None, "redrawn-dependents"}
+    for test, validation in found:
+        assert (test.split, validation.split) == ("test", "validation")
+        assert test.control == validation.control
     # the other one lies beside it
-    assert [one.test.signature for one in find([file])] == [model.test.signature]
+    (file,) = results.glob("tiny.python.test.*.json")
+    assert len(find([file])) == 1
 
 
 @pytest.mark.slow
@@ -78,7 +75,8 @@ def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
         mean = model.hits[protocol].hits.mean("model").value[place]
         best = baselines["combined"].hits.mean("combined").value[place]
         tested = model.comparisons[protocol].mean.at(place)
-        assert tested.low <= tested.value == pytest.approx(mean - best) <= tested.high
+        assert tested.value == pytest.approx(mean - best)
+        assert tested.low <= tested.value <= tested.high
     made = model.submission()
     edges = made.tables["published"].n.sum()
     assert (made.functions, edges) == (result.functions, len(result.ledger))
@@ -106,28 +104,6 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     assert control.differences == {}
     with pytest.raises(EntryError, match="a control is not a model"):
         control.submission()
-
-
-@pytest.mark.slow
-def test_models_are_compared_on_the_functions_that_both_could_read(
-    tiny_model, few_functions, tmp_path
-):
-    for length in (511, 150):
-        for split in ("test", "validation"):
-            probe(
-                str(tiny_model), few_functions, "python", split, max_length=length, output=tmp_path
-            )
-    one, other = find([tmp_path])
-    kept = min(one.test.functions, other.test.functions)
-    assert kept < max(one.test.functions, other.test.functions)
-    gathered = gather([one, other], few_functions)
-    for evidence in gathered:
-        assert evidence.probed.test.functions == kept
-        assert evidence.splits.baselines.settings.functions == kept
-        assert f"|functions:{kept}|" in evidence.probed.test.signature
-    # the same model on the same functions: every number is the same
-    first, second = (evidence.hits["held-out"].hits.mean("model") for evidence in gathered)
-    assert np.array_equal(first[:3], second[:3])
 
 
 @pytest.mark.slow

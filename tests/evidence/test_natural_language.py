@@ -83,13 +83,12 @@ def test_directions(tiny_model, sentences):
     assert result.direction == DEPENDENT_TO_HEAD
     hits = [of.hits["held-out"]["offset"] for of in (result, other)]
     assert np.array_equal(*(chosen.total for chosen in hits))
-    picks = [
-        {name: of.picks["published"].names("offset", "first", name) for name in hits[0].relations}
-        for of in (result, other)
-    ]
     # from `the` to its noun; from `off` to `turn`
-    assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
-    assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
+    for relation, offset in (("det", 1), ("compound:prt", -1)):
+        there, back = (
+            of.picks["published"].names("offset", "first", relation) for of in (result, other)
+        )
+        assert there[0] == offset and back == [-offset for offset in there]
     by_default, *found = (
         probe(str(tiny_model), sentences, "english", limit=8, direction=way)
         for way in (None, DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT)
@@ -100,8 +99,7 @@ def test_directions(tiny_model, sentences):
 
 def test_the_furthest_offsets():
     """512 words to either side, and no further; of two offsets that gain as much, the nearer one."""
-    words = ["x"] * 515
-    ends = np.cumsum([2] * 515) - 1
+    starts = range(0, 2 * 515, 2)
     edges = [
         ("behind", 1, 513),
         ("front", 513, 1),
@@ -111,9 +109,9 @@ def test_the_furthest_offsets():
     ]
     row = {
         "id": 0,
-        "code": " ".join(words),
-        "token_start": (ends - 1).tolist(),
-        "token_end": ends.tolist(),
+        "code": "x " * 515,
+        "token_start": [*starts],
+        "token_end": [start + 1 for start in starts],
         "relations": [
             {"relation": name, "head": head, "first": at, "last": at} for name, head, at in edges
         ],

@@ -96,19 +96,19 @@ def test_held_out_lacks_relations_that_validation_lacks(frame):
 def test_masking_is_the_mean_over_functions():
     """Of one node type; of all: `test_submission_masked.py`."""
     result = masked()
-    frame = probing.scores(result)
-    rows, name = pandas.DataFrame(result.ledger.rows), result.ledger.node_types[0]
-    of_type = rows[rows["node_type"] == 0].groupby("copy").mean()
-    t1 = of_type["jaccard"][0]
-    t0, filled = of_type["jaccard"][1:].mean(), of_type[["letter_jaccard", "deleted_jaccard"]]
-    cells = only(frame, group=name, measure="jaccard").set_index(["system", "against"])
-    assert cells.loc["T1", ""].value == pytest.approx(t1)
-    assert cells.loc["T0", ""].value == pytest.approx(t0)
-    assert cells.loc["T1", "T0"].value == pytest.approx(t1 - t0)
-    assert cells.loc["T1", ""].n == ((rows["node_type"] == 0) & (rows["copy"] == 0)).sum()
-    gain = cells.loc["T1", "T1 filled"]
-    assert gain.value == pytest.approx(t1 - filled.loc[0].max())
-    assert f"{gain.chosen}_jaccard" == filled.loc[0].idxmax()
+    rows = pandas.DataFrame(result.ledger.rows)
+    copies = rows[rows["node_type"] == 0].groupby("copy")["jaccard"].mean()
+    expected = {"T1": copies[0], "T0": copies[1:].mean()}
+    cells = only(probing.scores(result), group=result.ledger.node_types[0], measure="jaccard")
+    scores = cells.set_index(["system", "against"])
+    for arm, value in expected.items():
+        assert scores.loc[arm, ""].value == pytest.approx(value)
+    effect, gain = (scores.loc["T1", against] for against in ("T0", "T1 filled"))
+    assert effect.value == pytest.approx(expected["T1"] - expected["T0"])
+    # of the fillers, a letter leaves most of the trees
+    filled = rows.loc[(rows["node_type"] == 0) & (rows["copy"] == 0), "letter_jaccard"]
+    assert gain.value == pytest.approx(expected["T1"] - filled.mean())
+    assert (gain.chosen, gain.n) == ("letter", len(filled))
 
 
 def test_a_masking_result_of_an_unknown_config_is_none(tmp_path):

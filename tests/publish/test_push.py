@@ -9,7 +9,6 @@ import hashlib
 import importlib
 import json
 import math
-import re
 import shutil
 import sys
 import time
@@ -42,20 +41,12 @@ DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
 
 
 def published(folder: Path) -> dict[str, bytes]:
-    """The files of a dataset as they are pushed: its card loads the repository."""
-    contents = files(folder)
-    card = re.sub(
-        r'load_dataset\("codesyntax", (.*?\))  # .*',
-        rf'load_dataset("{DATASET}", \1',
-        contents["README.md"].decode(),
-    )
-    assert f'load_dataset("{DATASET}", "' in card
-    before = hashlib.sha256(contents["README.md"]).hexdigest()
-    contents["README.md"] = card.encode()
-    sums = (
-        contents["SHA256SUMS"].decode().replace(before, hashlib.sha256(card.encode()).hexdigest())
-    )
-    return contents | {"SHA256SUMS": sums.encode()}
+    """The files of a dataset as they are pushed: those that were built, but that its card loads the repository."""
+    planned = dict(push_dataset(folder, DATASET).files)
+    built, changed = files(folder), {"README.md", "SHA256SUMS"}
+    assert planned.keys() == built.keys()
+    assert {name for name in built if planned[name] != built[name]} == changed
+    return planned
 
 
 def pushed(
@@ -418,12 +409,12 @@ def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(
 
 
 def test_every_file_has_its_checksum(dataset_folder):
-    lines = [line.split("  ") for line in (dataset_folder / "SHA256SUMS").read_text().splitlines()]
-    contents = files(dataset_folder)
-    del contents["SHA256SUMS"]
-    assert {name: checksum for checksum, name in lines} == {
-        name: hashlib.sha256(data).hexdigest() for name, data in contents.items()
-    }
+    """As it is built, and as it is pushed."""
+    for there in (files(dataset_folder), published(dataset_folder)):
+        lines = there.pop("SHA256SUMS").decode().splitlines()
+        sums = (f"{hashlib.sha256(data).hexdigest()}  {name}" for name, data in there.items())
+        assert sorted(lines) == sorted(sums)
+    assert f'load_dataset("{DATASET}", "python", split="test")' in there["README.md"].decode()
 
 
 def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):

@@ -114,7 +114,7 @@ def written(hub):
 
 @pytest.mark.usefixtures("verified_once")
 def test_results_are_merged_into_those_of_others(hub, made):
-    """Of both languages. The whole way to a board is in tests/project/test_end_to_end.py."""
+    """Of both languages. What else they say, and the whole way to a board: tests/project/test_end_to_end.py."""
     others = [
         {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
         {"dataset": {"id": DATASET, "task_id": PYTHON}, "value": 99.9},
@@ -130,15 +130,10 @@ def test_results_are_merged_into_those_of_others(hub, made):
     raw = yaml.safe_load(hub.files(MODEL, "model")[submit.RESULTS_FILE])
     assert raw[0] == others[0]
     _, *read = parse_eval_result_entries(raw)
-    results = {result.test.settings.config: result.test for result in find(folders)}
-    by_task = {PYTHON: results["python"], JAVA: results["java"]}
-    assert {entry.task_id: entry.notes for entry in read} == {
-        task: result.signature for task, result in by_task.items()
-    }
-    revision = hub.repositories["dataset", DATASET].sha("main")
+    assert [entry.task_id for entry in read] == [PYTHON, JAVA]
+    assert {result.test.signature for result in find(folders)} == {entry.notes for entry in read}
     for entry in read:
-        assert (entry.dataset_id, entry.dataset_revision) == (DATASET, revision)
-        assert (entry.source_url, entry.source_name) == (source, "CodeSyntax")
+        assert entry.value < 99 and (entry.source_url, entry.source_name) == (source, "CodeSyntax")
         assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(entry.date)).days <= 1
 
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import probing
 from codesyntax_dataset import annotate
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
+from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
@@ -140,45 +140,13 @@ def test_every_language(page, language):
 
 def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str):
-        return CliRunner().invoke(main, ["show", "--data", str(dataset_folder), *arguments])
-
-    assert (
-        run("--labels", "--id", "3", "--config", "python", "--config", "python_exact").stdout
-        == "labels.html\n"
-    )
+    configs = "--config", "python", "--config", "python_exact"
+    where = "--data", str(dataset_folder), "--id", "3"
+    done = CliRunner().invoke(main, ["show", "--labels", *where, *configs])
+    assert done.stdout == "labels.html\n"
     assert "python_exact" in (tmp_path / "labels.html").read_text(encoding="utf-8")
-    for arguments, message in (
-        (
-            ["tiny-model", "--labels", "--id", "3"],
-            "MODEL has nothing to do with what --labels shows",
-        ),
-        (
-            ["--labels", "--masked", "--id", "3"],
-            "--masked has nothing to do with what --labels shows",
-        ),
-        (["--id", "3"], "give a MODEL, or --labels"),
-        (["tiny", "--config", "python", "--config", "java", "--id", "3"], "give one, or --labels"),
-    ):
-        done = run(*arguments)
-        assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("configs", "relation", "error", "message"),
-    [
-        (["python", "java"], None, ArgumentError, "two different ones of one language"),
-        (
-            ["python", "python_exact", "java"],
-            None,
-            ArgumentError,
-            "expected one, or two of one language",
-        ),
-        (["python"], "If:if->tset", UnknownName, "did you mean 'If:if->test'"),
-        ([], None, CodeSyntaxError, "configs are none"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(configs, relation, error, message):
-    with pytest.raises(error, match=message):
-        probing.show_labels(CODE, configs=configs, relation=relation)
+def test_without_a_config_nothing_is_shown():
+    with pytest.raises(CodeSyntaxError, match="configs are none"):
+        probing.show_labels(CODE, configs=[])
