@@ -92,25 +92,19 @@ def test_without_hard_edges_there_is_no_score(edges):
     ("functions", "hard", "counts"), [(6, 5, True), (6, 4, False), (5, 9, False), (6, 1, False)]
 )
 def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions(functions, hard, counts):
-    """So many functions with so many hard edges each, at distance 5, and one more at distance 1; beside a relation `r`
-    that counts. All edges are found."""
-    columns = []
-    for relation, (places, each) in enumerate([(6, 5), (functions, hard)]):
-        distances = [1] * (each + 1) + [5] * each
-        columns += [(place, relation, of) for place in range(places) for of in distances]
-    function, relation, distance = np.array(columns, np.int32).T
-    head = np.zeros(len(columns), np.int32)
-    table = EdgeTable(["r", "s"], function, relation, head, distance, distance, head + 9)
-    found = beyond(*[planted(table, head)] * 2)
-    assert found.in_mean == found.chosen.relations == ["r", "s"][: 1 + counts]
-    assert found.mean.value[0] == 100
+    """So many functions with so many hard edges each, at distance 5, and one more at distance 1. All edges are found."""
+    of_one = np.array([1] * (hard + 1) + [5] * hard, np.int32)
+    distance, function = np.tile(of_one, functions), np.repeat(np.arange(functions), len(of_one))
+    zeros = np.zeros(len(distance), np.int32)
+    table = EdgeTable(["r"], function.astype(np.int32), zeros, zeros, distance, distance, zeros + 9)
+    found = beyond(*[planted(table, zeros)] * 2)
+    assert (found is not None and found.in_mean == found.chosen.relations == ["r"]) == counts
+    assert not counts or found.mean.value[0] == 100
 
 
-def test_without_hard_edges_in_one_split_there_are_no_rivals(edges):
-    offsets, easy = best_offsets(edges["validation"]), {}
-    for split, some in edges.items():
-        kept = ~is_hard(some, offsets)
-        columns = {name: column[kept] for name, column in some.columns.items()}
-        easy[split] = dataclasses.replace(some, **columns, begin=some.begin[kept])
-    assert rivals(edges["validation"], easy["test"]) is None
-    assert rivals(easy["validation"], edges["test"]) is None
+@pytest.mark.parametrize("easy", ["validation", "test"])
+def test_without_hard_edges_in_one_split_there_are_no_rivals(edges, easy):
+    kept = ~is_hard(edges[easy], best_offsets(edges["validation"]))
+    columns = {name: column[kept] for name, column in edges[easy].columns.items()}
+    fewer = dataclasses.replace(edges[easy], **columns, begin=edges[easy].begin[kept])
+    assert rivals(**edges | {easy: fewer}) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,20 +147,16 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
         return Planted(data, subject.config, lambda places: places % every == 0)
 
     monkeypatch.setattr(module, "_probed", planted)
-    edited = [f"python{edit}" for edit in ("_rename_letters", "_distance")]
     everything = [findings("python", "one", "two")]
-    everything += [findings(config, "one") for config in (*edited, "java")]
+    configs = "python_rename_letters", "python_distance", "java"
+    everything += [findings(config, "one") for config in configs]
     edited = module.read_edited(everything, data)
-    assert {name: [(one.edit, one.model) for one in of] for name, of in edited.items()} == {
-        "python": [("rename-letters", "one"), ("distance", "one")]
-    }
-    (part,) = module.edits(everything, edited)
-    text = markdown([part])
-    assert "the interval shows how large a change may be" in text
-    table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
+    names = "rename-letters", "distance"
+    assert [(one.edit, one.model) for one in edited.pop("python")] == [(of, "one") for of in names]
+    assert edited == {}
+    (part,) = module.edits(everything, module.read_edited(everything, data))
+    assert "the interval shows how large a change may be" in markdown([part])
+    (table,) = (of for of in part.all_parts() if getattr(of, "filters", None) == 0)
+    systems = "one", "best offset", "best baseline"
+    assert [tuple(row[:2]) for row in table.rows] == [*itertools.product(names, systems)]
     assert [verdict(row[-1]) for row in table.rows[::3]] == ["not significant", "lower"]
-    assert [row[:2] for row in table.rows] == [
-        [edit, name]
-        for edit in ("rename-letters", "distance")
-        for name in ("one", "best offset", "best baseline")
-    ]

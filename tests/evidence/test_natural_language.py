@@ -22,7 +22,6 @@ from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
 from probing.report.report import sections
-from probing.report.show import show
 from probing.runs.data import load_functions, redraw_dependents
 
 both_languages = pytest.mark.parametrize("language", ["english", "german"])
@@ -127,11 +126,6 @@ def sentences(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sentences") / "data"
     build("sample", ["english", "german", "python"], folder)
     return folder
-
-
-def test_the_page_of_a_sentence(tiny_model, sentences):
-    page = show(str(tiny_model), id=3, data=sentences, config="german").html
-    assert "Birne" in page and "obl:arg" in page
 
 
 def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):

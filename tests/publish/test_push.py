@@ -436,20 +436,21 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
 
 
 @pytest.mark.parametrize(
-    ("split", "expected"), [("test", ["python-mask-restored"]), ("validation", None)]
+    ("excluded", "expected"), [("two", ["python-mask-restored"]), ("one", None)]
 )
 def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test_none(
-    tmp_path, split, expected
+    tmp_path, excluded, expected
 ):
-    source, built = tmp_path / "source", tmp_path / "out"
-    (source / split / "repository").mkdir(parents=True)
-    (source / split / "repository" / "a.py").write_text("def f(x):\n    return x.y\n")
-    build(str(source), ["python"], built)
+    source, built, left_out = (tmp_path / name for name in ("source", "out", "list"))
+    left_out.write_text(excluded)
+    for folder in (source / "test/one", source / "validation/two"):
+        folder.mkdir(parents=True)
+        (folder / "a.py").write_text("def f(x):\n    return x.y\n")
+    build(str(source), ["python"], built, exclude_repositories=left_out)
     check_folder(built)
     file = built / "eval.yaml"
-    assert file.exists() == (expected is not None)
-    if expected:
-        assert [task["id"] for task in yaml.safe_load(file.read_text())["tasks"]] == expected
+    tasks = yaml.safe_load(file.read_text())["tasks"] if file.exists() else None
+    assert tasks == expected or [task["id"] for task in tasks] == expected
 
 
 def test_task_ids_are_unique_and_refuse_what_does_not_exist():

@@ -83,23 +83,24 @@ def test_a_relation_that_differs_is_opened(page):
 
 def test_an_edge_is_chosen_in_the_list_and_in_the_code(opened):
     choose(opened, "Assign:target->value")
-    opened.locator("#edges button").first.hover()
-    assert lit(opened, 0) == ["first", "xs", "[", "0"]
-    assert lit(opened, 1) == ["first", "xs", "[", "0", "]"]
+    listed, code = opened.locator("#edges button"), opened.locator("#code-1 .token")
+    listed.first.hover()
+    shorter = ["first", "xs", "[", "0"]
+    assert [lit(opened, pane) for pane in (0, 1)] == [shorter, [*shorter, "]"]]
     told = opened.locator("#edge").text_content()
     assert told == "Assign:target->value ~ movedpythonfirst ⇒ xs[0python_exactfirst ⇒ xs[0]"
-    opened.locator("#edges button").nth(1).click()
+    listed.nth(1).click()
     opened.mouse.move(0, 0)
-    assert lit(opened, 0) == []
-    assert lit(opened, 1) == ["last", "xs", "[", "0", "]"]
+    assert [lit(opened, pane) for pane in (0, 1)] == [[], ["last", "xs", "[", "0", "]"]]
     assert "no such edge" in opened.locator("#edge").text_content()
-    opened.keyboard.press("Escape")
-    assert lit(opened, 1) == []
-    opened.locator("#code-1 .token").get_by_text("n", exact=True).click()
-    assert lit(opened, 1) == ["n", "sum", "(", "x", "for", "x", "in", "xs", ")"]
-    opened.keyboard.press("Escape")
-    opened.locator("#lines .touch").last.dispatch_event("pointerover")
-    assert lit(opened, 1)[0] == "n"
+    for choose_last in (
+        code.get_by_text("n", exact=True).click,
+        lambda: opened.locator("#lines .touch").last.dispatch_event("pointerover"),
+    ):
+        opened.keyboard.press("Escape")
+        assert lit(opened, 1) == []
+        choose_last()
+        assert lit(opened, 1) == ["n", "sum", "(", "x", "for", "x", "in", "xs", ")"]
 
 
 def test_kinds_can_be_left_out(opened):

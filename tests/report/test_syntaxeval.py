@@ -6,9 +6,9 @@ import csv
 import json
 import re
 import shutil
-from collections import defaultdict
 from types import SimpleNamespace
 
+import pandas
 import pyarrow.parquet as pq
 import pytest
 from conftest import figures_unrendered
@@ -147,17 +147,15 @@ def test_tables_say_what_the_evidence_does(masked, written):
 
 def test_functions_are_counted_that_are_not_compared(masked, written):
     """What was masked, and what was not: all functions and node types of each run."""
-    copies, compared = copies_of(masked), 0
-    for of in rows_of(written, "masking-python"):
-        compared += int(of["functions"]) * (of["similarity"] == "Jaccard")
+    copies, table = copies_of(masked), rows_of(written, "masking-python")
+    compared = sum(int(row["functions"]) for row in table) / len(SIMILARITIES)
+    skips = pandas.DataFrame(rows_of(written, "masking-skips")).astype({"count": int})
+    counts = skips.groupby(["model", "what"])["count"].sum()
     for row in rows_of(written, "masking-results"):
-        counts = defaultdict(int)
-        for skip in rows_of(written, "masking-skips"):
-            counts[skip["what"]] += int(skip["count"]) * (skip["model"] == row["model"])
-        assert int(row["copies"]) == len(copies[row["model"]])
-        functions = int(row["functions"])
-        assert functions + counts["functions"] == LIMIT
-        assert compared + counts["function and node type"] == functions * len(TYPES)
+        model, functions = row["model"], int(row["functions"])
+        assert int(row["copies"]) == len(copies[model])
+        assert functions + counts[model, "functions"] == LIMIT
+        assert compared + counts[model, "function and node type"] == functions * len(TYPES)
 
 
 def test_published_numbers_are_those_of_the_paper(shared):
@@ -282,23 +280,14 @@ def test_trees_of_two_parsers_stand_apart(masked, tmp_path):
         assert sum(title.endswith(f", {name}") for title in titles) == 1
 
 
-def test_what_does_not_belong_is_refused(masked, tmp_path):
-    """Two runs of one job that differ, and an altered number; equal ones are shown once."""
+def test_two_runs_of_a_job_that_differ_are_refused(masked, tmp_path):
+    """Equal ones are shown once."""
     first, second = (shutil.copytree(masked, tmp_path / name) for name in ("first", "second"))
     (group,) = comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))
     assert len(gather(group)) == 2
-    file = min(second.glob(RESULTS))
-    result = MaskResult.load(file)
-    result.ledger.rows["log_probability"] -= 1
-    type(result).from_ledger(result.ledger).save(second)
-    altered = file.read_text().replace('"jaccard": 0.', '"jaccard": 0.9', 1)
-    for text, sources, reason in (
-        (None, [first, second], "two runs of the same job"),
-        (altered, [second], "do not follow from its ledger"),
-        ("{}", [second], "is not a masking result"),
-    ):
-        if text is not None:
-            file.write_text(text)
-        with pytest.raises(LedgerError, match=reason):
-            report(sources, tmp_path / "report")
+    ledger = MaskResult.load(min(second.glob(RESULTS))).ledger
+    ledger.rows["log_probability"] -= 1
+    MaskResult.from_ledger(ledger).save(second)
+    with pytest.raises(LedgerError, match="two runs of the same job"):
+        report([first, second], tmp_path / "report")
     assert not (tmp_path / "report").exists()
