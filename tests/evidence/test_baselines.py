@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
-from codesyntax_dataset.protocol import BEST_BASELINE
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
 from probing.cli import main
 from probing.evidence.baselines import (
@@ -26,10 +25,6 @@ from probing.evidence.baselines import (
     ledger,
     pick,
     read_edges,
-)
-from probing.evidence.protocols import (
-    compare,
-    published,
 )
 from probing.models.load import with_random_weights
 from probing.runs import data as controls
@@ -314,21 +309,6 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
     held = result.hits["held-out"]
     assert held["offset"].total[:2, 0].tolist() == [0, 0]
     assert held["combined"].total[:20, 0].tolist() == [1] * 20
-
-
-def test_a_models_functions_give_the_same_edges_in_the_same_order(dataset_folder, tiny_model):
-    """So that a model and a baseline can be compared."""
-    from probing import probe
-
-    made = probe(str(tiny_model), dataset_folder, max_length=150).ledger
-    edges = read_edges(dataset_folder, "python", "test", functions=made.function)
-    assert len(edges) < len(read_edges(dataset_folder, "python", "test"))
-    mine = ledger(edges, pick(edges))
-    for name in ("function", "head", "first", "last", "tokens"):
-        assert np.array_equal(getattr(mine, name), getattr(made, name)), name
-    assert np.array_equal(*(np.array(each.relations)[each.relation] for each in (mine, made)))
-    difference = compare(published(made), published(mine, BEST_BASELINE)).of_mean("first", 1)
-    assert difference.high < 0  # random weights are worse than a fixed offset
 
 
 def test_the_command_prints_a_table_and_writes_all_scores(dataset_folder, tmp_path):

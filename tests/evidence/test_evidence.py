@@ -144,9 +144,7 @@ def test_results_from_before_there_were_controls(results, evidence, few_function
         ledger = RankLedger.load(ledger_path(file))
         for name in ("control", "seed"):
             del ledger.settings["settings"][name]
-        ledger.save(ledger_path(tmp_path / file.name))
-        (tmp_path / file.name).write_text(ProbeResult.from_ledger(ledger).to_json())
+        ProbeResult.from_ledger(ledger).save(tmp_path)
     (old,) = gather(find([tmp_path]), few_functions)
     expected, found = evidence[0].submission(), old.submission()
-    assert expected.ledgers != found.ledgers  # their files differ
     assert found.model_copy(update={"ledgers": expected.ledgers}).difference(expected) is None

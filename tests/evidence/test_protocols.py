@@ -50,21 +50,18 @@ def everywhere(hits):
 def test_held_out_scores_the_head_that_validation_chose():
     """By hand: in validation head 0 hits 2 of 3 and head 1 hits 1; in test head 0 hits 1 of 4 and head 1 hits 3."""
     validation = ledger_of([(0, TEST, 0, 5), (1, TEST, 0, 5), (1, TEST, 5, 0)], heads=2)
-    test = ledger_of(
-        [(0, TEST, 0, 0), (0, TEST, 5, 0), (2, TEST, 5, 0), (3, TEST, 5, 5), (3, ARGS, 0, 0)],
-        heads=2,
-    )
-    held = held_out(validation, test)
+    places, ranks = (0, 0, 2, 3), ((0, 0), (5, 0), (5, 0), (5, 5))
+    rows = [(place, TEST, *of) for place, of in zip(places, ranks)]
+    test = ledger_of([*rows, (3, ARGS, 0, 0)], heads=2)
+    held, same = held_out(validation, test), published(test)
     assert choose(validation)[TEST][0, 0].tolist() == [0, 0]
-    assert held.relations == [TEST]
-    assert held.unchosen == {ARGS: 1}
+    assert (held.relations, held.unchosen) == ([TEST], {ARGS: 1})
     assert held.functions.tolist() == [0, 2, 3]
     group = held.hits.groups[TEST]
     assert (group.places.tolist(), group.n.tolist()) == ([0, 1, 2], [2, 1, 1])
-    assert group.sums["model"][0].tolist() == [1, 0, 0]
-    same = published(test)
+    for chosen, found in ((held, [1, 0, 0]), (same, [2, 1, 0])):
+        assert chosen.hits.groups[TEST].sums["model"][0].tolist() == found
     assert same.relations == [ARGS, TEST] and same.hits.groups[ARGS].places.tolist() == [2]
-    assert same.hits.groups[TEST].sums["model"][0].tolist() == [2, 1, 0]
     assert held.hits.mean("model").value[0] == 25.0
 
 

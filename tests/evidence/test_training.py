@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -205,17 +204,14 @@ def test_a_training_is_the_same_with_the_callback(decoder, tmp_path):
 @pytest.mark.slow
 def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
     trainer = trained(decoder[1], tmp_path, "save", save_steps=2)
-    state = json.loads((tmp_path / "checkpoint-4" / "trainer_state.json").read_text())
-    assert logged(trainer) == [2, 4] and "syntax/held_out" in str(state["log_history"])
-    for step in logged(trainer):
-        entry = next(
-            entry
-            for entry in trainer.state.log_history
-            if "syntax/held_out" in entry and entry["step"] == step
-        )
-        model = AutoModelForCausalLM.from_pretrained(tmp_path / f"checkpoint-{step}")
-        numbers = probing.evaluate(model, decoder[1], functions=2)
-        assert numbers == {name: entry[name] for name in numbers}
+    assert logged(trainer) == [2, 4]
+    state = (tmp_path / "checkpoint-4" / "trainer_state.json").read_text()
+    assert "syntax/held_out" in state
+    for entry in trainer.state.log_history:
+        if "syntax/held_out" in entry:
+            checkpoint = tmp_path / f"checkpoint-{entry['step']}"
+            model = AutoModelForCausalLM.from_pretrained(checkpoint)
+            assert probing.evaluate(model, decoder[1], functions=2).items() <= entry.items()
 
 
 @pytest.mark.slow
@@ -277,15 +273,8 @@ def test_of_two_processes_one_evaluates(tmp_path):
         "here": str(ROOT / "tests" / "evidence"),
     }
     script.write_text(textwrap.dedent(TWO.format(**places, folder=str(tmp_path))))
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "2",
-        "--standalone",
-        str(script),
-    ]
+    options = "-m torch.distributed.run --nproc-per-node 2 --standalone".split()
+    command = [sys.executable, *options, str(script)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
     assert [(tmp_path / rank).read_text() for rank in "01"] == [

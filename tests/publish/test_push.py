@@ -250,16 +250,12 @@ def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo
         push_dataset(dataset_folder, repo)
 
 
-def test_the_similarity_of_trees_is_pushed_with_what_evaluate_needs(connect):
+def test_the_similarity_of_trees_is_pushed_with_what_evaluate_needs():
     """That evaluate loads a metric from its Space is shown with the other one in tests/project/test_end_to_end.py."""
-    with LoopbackHub() as hub:
-        connect(hub)
-        sent_to = run("push", "metric", "--repo", "user/ast_similarity").stdout
-        assert sent_to.startswith(f"{hub.url}/spaces/user/ast_similarity/")
-        sent = pushed(hub, "user/ast_similarity", "space")
-    expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
-    assert sent == {name: expected[name] for name in sent}
-    stems = {Path(name).stem for name in sent}
+    planned = push_metric("user/ast_similarity").files
+    there = files(Path(topk_uas.__file__).with_name("ast_similarity"))
+    assert planned == {name: there[name] for name in planned}
+    stems = {Path(name).stem for name in planned}
     assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
 
 

@@ -31,15 +31,19 @@ pytestmark = pytest.mark.slow
 DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
 
 
+def ledgers_of(evidence) -> dict[str, Path]:
+    """The files of both ledgers by their digests."""
+    both = zip((evidence.probed.test, evidence.probed.validation), evidence.probed.files.values())
+    return {result.ledger.digest(): ledger_path(file) for result, file in both}
+
+
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     """What `submit` would send to a board, without its checks."""
-    made = gather(find([folder]), data)[0]
-    sent = made.submission()
+    (evidence,) = gather(find([folder]), data)
+    sent = evidence.submission()
     files = {f"entries/{sent.file_name}": sent.to_bytes()}
-    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
-    return files | {
-        ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both
-    }
+    ledgers = ledgers_of(evidence).items()
+    return files | {ledger_file(digest): file.read_bytes() for digest, file in ledgers}
 
 
 def test_a_board_verifies_the_honest_and_refutes_others(
@@ -87,9 +91,8 @@ def submitted(tiny_model, few_functions, tmp_path_factory):
     for split in ("test", "validation"):
         probe(str(tiny_model), few_functions, "python", split, max_length=200, output=folder)
     made = gather(find([folder]), few_functions)[0]
-    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
-    ledgers = {result.ledger.digest(): ledger_path(file) for result, file in both}
-    return opened(made.submission().to_bytes()), Checker(str(few_functions)), ledgers.get
+    honest = opened(made.submission().to_bytes())
+    return honest, Checker(str(few_functions)), ledgers_of(made).get
 
 
 ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2

@@ -129,8 +129,10 @@ def of_java(row):
     return (row["config"], row["rule"], row["k"]) == ("java", "first", "1")
 
 
-def numbers(row, *names):
-    return [float(row[name]) if row[name] else None for name in names]
+def name_of(one):
+    """Of a model or control in the report."""
+    settings = one.probed.test.settings
+    return f"tiny, {settings.control or f'max-length {settings.max_length}'}"
 
 
 # Numbers
@@ -138,28 +140,16 @@ def numbers(row, *names):
 
 def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
     """The numbers of the table of means, and what redrawn dependents cannot be compared with."""
-    rows = {
-        (row["rule"], row["k"], row["name"]): row
-        for row in rows_of(written, "beyond")
-        if row["config"] == "java"
-    }
+    rows = {row["name"]: row for row in rows_of(written, "beyond") if of_java(row)}
     for one in evidence:
-        ledgers, made = (
-            (one.probed.validation.ledger, one.probed.test.ledger),
-            one.probed.test.settings,
-        )
-        name = "tiny" + (f", {made.control}" if made.control else f", max-length {made.max_length}")
-        found = beyond(*ledgers)
-        for k in (1, 20):
-            row = rows["first", str(k), name]
-            assert numbers(row, "score", "score, low", "score, high") == list(
-                found.mean.at(k - 1)[:3]
-            )
-            assert (row["vs combined"] == "") == (made.control == "redrawn-dependents")
-            groups = found.chosen.hits.groups
-            assert int(row["hard edges"]) == sum(
-                groups[relation].total for relation in found.in_mean
-            )
+        row = rows[name_of(one)]
+        found = beyond(one.probed.validation.ledger, one.probed.test.ledger)
+        told = [float(row[name]) for name in ("score", "score, low", "score, high")]
+        assert told == list(found.mean.at(0)[:3])
+        redrawn = one.probed.test.settings.control == "redrawn-dependents"
+        assert (row["vs combined"] == "") == redrawn
+        groups = found.chosen.hits.groups
+        assert int(row["hard edges"]) == sum(groups[relation].total for relation in found.in_mean)
 
 
 def test_scores_of_relations_are_those_of_the_ledger(written, evidence):
@@ -191,13 +181,9 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
         for (rule, k, name), row in rows.items()
         if (rule, k) == ("first", "3") and (p := row["held-out: vs best baseline, p"])
     }
-    by_name = {}
-    for one in compared:
-        of = one.probed.test.settings
-        name = f"tiny, {of.control or f'max-length {of.max_length}'}"
-        by_name[name] = one.comparisons["held-out"].of_mean("first", 3).p
-    raw = [by_name[f"tiny, max-length {length}"] for length in (120, 511)]
-    corrected = dict(zip(("tiny, max-length 120", "tiny, max-length 511"), holm(np.array(raw))))
+    by_name = {name_of(one): one.comparisons["held-out"].of_mean("first", 3).p for one in compared}
+    two = ["tiny, max-length 120", "tiny, max-length 511"]
+    corrected = dict(zip(two, holm(np.array([by_name[name] for name in two]))))
     assert column == pytest.approx(by_name | corrected) and len(column) == 3
     functions = {
         row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
@@ -395,7 +381,6 @@ def test_finding_says_what_the_tables_say(written, opened):
         assert (told["score"], told["best baseline"]) == (row["held-out: score"], best_baseline)
         for part in ("", ", low", ", high", ", p"):
             assert told[f"difference{part}"] == row[f"held-out: vs best baseline{part}"]
-        assert hard[name]["score"] != hard["combined"]["score"]
         for column, of in (("score", name), ("next best baseline", "combined")):
             of_hard = told[f"beyond the best offset, held-out: {column}"]
             assert float(of_hard) == float(hard[of]["score"])

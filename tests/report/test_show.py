@@ -168,7 +168,7 @@ def test_predictions_are_those_of_the_metric(compared, page):
         heads = {line[direction != HEAD_TO_DEPENDENT] for line in one["right"]}
         assert heads == {edge.head for edge, found in zip(mine, hit) if found}
     marks = [sum(len(one[kind]) for one in seen) for kind in ("right", "wrong")]
-    assert min(marks) > 50
+    assert min(marks) > 5 and sum(marks) > 100
 
 
 def test_weights_are_those_of_the_eager_maps(compared):
