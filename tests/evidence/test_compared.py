@@ -101,17 +101,15 @@ def test_in_the_terminal_and_what_is_refused(results):
 
 
 @pytest.mark.parametrize(
-    ("side", "named"),
-    [("tiny at step 128", True), ("run/tiny/step-000128", True), ("tiny/checkpoint-128", True)]
-    + [
-        ("tiny", True),
-        ("tiny/step-000256", False),
-        ("other/step-000128", False),
-        ("tiny at step 256", False),
+    ("sides", "named"),
+    [
+        (["tiny at step 128", "run/tiny/step-000128", "tiny/checkpoint-128", "tiny"], True),
+        (["tiny/step-000256", "other/step-000128", "tiny at step 256"], False),
     ],
 )
-def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
+def test_a_checkpoint_is_named_by_its_step_or_its_folder(sides, named):
     probed = SimpleNamespace(
         test=SimpleNamespace(settings=SimpleNamespace(model="tiny"), run=SimpleNamespace(step=128))
     )
-    assert _is_named(probed, Path(side)) is named
+    for side in sides:
+        assert _is_named(probed, Path(side)) is named

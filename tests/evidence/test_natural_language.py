@@ -131,15 +131,13 @@ def sentences(tmp_path_factory):
 def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):
     """Where there is another word on that side; edges of the gold side and the other are about equally many."""
     dataset, _ = load_functions(sentences, "english", "test")
-    sides = []
+    stays = {False: [], True: []}  # by whether the dependent is behind its head
     for gold, drawn in zip(dataset["relations"], redraw_dependents(dataset)["relations"]):
         for ours, theirs in zip(gold, drawn):
             assert ours["first"] != theirs["first"]
-            sides.append((ours["first"] > ours["head"], theirs["first"] > theirs["head"]))
-    before, behind = (
-        np.mean([one == other for one, other in sides if one == side]) for side in (False, True)
-    )
-    assert min(before, behind) > 0.7
+            behind, now = (of["first"] > of["head"] for of in (ours, theirs))
+            stays[behind].append(behind == now)
+    assert min(map(np.mean, stays.values())) > 0.7
 
 
 @pytest.mark.slow

@@ -157,19 +157,16 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
     )
 
 
-def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp_path):
+def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python):
     low = of_model(evidence, "user/base", -0.9)
     rows = [(name, load(written(of))) for name, of in (("low", low), ("honest", python))]
-    ((table,), left_out) = group(rows_of(rows, {"honest": RunAgain(60, 70, "main")}))
-    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [
-        ("honest", (60, 70, "main"), ())
-    ]
-    assert left_out == [
-        LeftOut("low", "the same model and revision as honest, which this board verified")
-    ]
-    ((table,), left_out) = group(
-        rows_of(rows, {"honest": RunAgain(60, 70, "main"), "low": RunAgain(70, 70, "main")})
-    )
+    verified, run_again = {"honest": RunAgain(60, 70, "main")}, RunAgain(70, 70, "main")
+    ((table,), left_out) = group(rows_of(rows, verified))
+    (row,) = table.rows
+    assert (row.file, row.verified, row.remarks) == ("honest", (60, 70, "main"), ())
+    reason = "the same model and revision as honest, which this board verified"
+    assert left_out == [LeftOut("low", reason)]
+    ((table,), left_out) = group(rows_of(rows, verified | {"low": run_again}))
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 

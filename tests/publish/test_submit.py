@@ -335,14 +335,13 @@ def test_results_that_grow_when_they_are_read_stay_small():
 @pytest.mark.usefixtures("verified_once")
 def test_a_dataset_without_these_tasks(hub, results):
     """The board takes results that are of no task."""
-    hub.add(DATASET, {**hub.files(DATASET), "eval.yaml": b"tasks: [{id: java-held-out}]"})
+    data = hub.repositories["dataset", DATASET]
+    data.commit("main", {**data.files(), "eval.yaml": b"tasks: [{id: java-held-out}]"})
     why = f"has no task {PYTHON}, .* names java-held-out: send the results to a board"
     with pytest.raises(HubError, match=why):
         submit.submission([results], MODEL, DATASET)
     requests = submit.submission([results], MODEL, DATASET, board=BOARD)
-    assert [one.repo for one in requests] == [BOARD]
-    files = dict(hub.files(DATASET))
-    del files["eval.yaml"]
-    hub.add(DATASET, files)
+    assert [request.repo for request in requests] == [BOARD]
+    data.commit("main", {name: of for name, of in data.files().items() if name != "eval.yaml"})
     with pytest.raises(HubError, match="no eval.yaml"):
         submit.submission([results], MODEL, DATASET)
