@@ -52,6 +52,8 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
     (folder / "broken.py").write_text("def f(:\n")
     (folder / "empty.py").write_text("def f():\n    pass\n")
     (folder / "code.py").write_text("def f(x):\n    return x.y\n")
+    (folder / "long.py").write_text("def f(x):\n" + "    x.y\n" * 200)
+    (folder / "two.java").write_text("int f(A a) { return a.b(); } int g() { return 1; }")
     shutil.copytree(tiny_model, folder / "other")
     for model in ("tiny", "other"):
         for split in ("test", "validation"):

@@ -53,31 +53,24 @@ def functions_of(folder, split):
 def test_scores_and_differences_are_those_of_plain_loops(results):
     (compared,) = compare(results / "one", results / "random")
     common = {split: list(functions_of(results / "one", split)) for split in ("test", "validation")}
-    scores = []
-    for side in ("one", "random"):
-        chosen_on, scored = (
-            hits(results / side, split, common[split]) for split in ("validation", "test")
-        )
+    for place, side in enumerate(("one", "random")):
+        scored, chosen_on = (hits(results / side, split, common[split]) for split in common)
         found = {}
-        for name in set(chosen_on) & set(scored):
+        for name in sorted(set(chosen_on) & set(scored)):
             totals = chosen_on[name].sum(axis=0)
             best = np.unravel_index(totals.argmax(), totals.shape)
             found[name] = 100 * scored[name][:, *best].mean()
-        scores.append(found)
-    assert compared.difference.relations == sorted(scores[0])
-    for side, found in enumerate(scores):
-        assert dict(zip(sorted(found), compared.relations[side])) == pytest.approx(found)
-        mean = np.mean([score for name, score in found.items() if name not in NOT_IN_MEAN])
-        assert compared.means[side] == pytest.approx(mean)
-    difference = compared.difference
-    assert difference.mean.value[0] == pytest.approx(compared.means[0] - compared.means[1])
-    assert difference.by_relation.value[0] == pytest.approx(
-        compared.relations[0] - compared.relations[1]
-    )
+        assert compared.difference.relations == [*found]
+        assert compared.relations[place] == pytest.approx([*found.values()])
+        in_mean = [score for name, score in found.items() if name not in NOT_IN_MEAN]
+        assert compared.means[place] == pytest.approx(np.mean(in_mean))
+    mean, by_relation = compared.difference.mean, compared.difference.by_relation
+    assert mean.value[0] == pytest.approx(compared.means[0] - compared.means[1])
+    assert by_relation.value[0] == pytest.approx(compared.relations[0] - compared.relations[1])
     assert compared.functions == len(common["test"])
     (reversed_,) = compare(results / "random", results / "one")
-    assert reversed_.difference.mean.value == pytest.approx(-difference.mean.value)
-    assert reversed_.difference.mean.p == pytest.approx(compared.difference.mean.p)
+    assert reversed_.difference.mean.value == pytest.approx(-mean.value)
+    assert reversed_.difference.mean.p == pytest.approx(mean.p)
 
 
 def test_only_functions_of_both_count(results):
@@ -108,17 +101,15 @@ def test_in_the_terminal_and_what_is_refused(results):
 
 
 @pytest.mark.parametrize(
-    ("side", "named"),
-    [("tiny at step 128", True), ("run/tiny/step-000128", True), ("tiny/checkpoint-128", True)]
-    + [
-        ("tiny", True),
-        ("tiny/step-000256", False),
-        ("other/step-000128", False),
-        ("tiny at step 256", False),
+    ("sides", "named"),
+    [
+        (["tiny at step 128", "run/tiny/step-000128", "tiny/checkpoint-128", "tiny"], True),
+        (["tiny/step-000256", "other/step-000128", "tiny at step 256"], False),
     ],
 )
-def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
+def test_a_checkpoint_is_named_by_its_step_or_its_folder(sides, named):
     probed = SimpleNamespace(
         test=SimpleNamespace(settings=SimpleNamespace(model="tiny"), run=SimpleNamespace(step=128))
     )
-    assert _is_named(probed, Path(side)) is named
+    for side in sides:
+        assert _is_named(probed, Path(side)) is named

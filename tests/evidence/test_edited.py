@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import shutil
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
-from probing.evidence.baselines import read_edges
+from probing.evidence.baselines import evaluate, read_edges
 from probing.evidence.compared import WHO, changes
 from probing.instruments.attention.ledger import RankLedger
 from probing.report import edited as module
@@ -25,6 +25,7 @@ from probing.report.folder import markdown
 from probing.runs.settings import Settings
 
 pytestmark = pytest.mark.slow
+SPLITS = "validation", "test"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ class Planted:
 
     def __init__(self, data, config, finds=lambda functions: functions >= 0, kept=None):
         self.files = {"test": f"{config}.json"}
-        for split in ("validation", "test"):
+        for split in SPLITS:
             edges = read_edges(data, config, split, kept)
             rank = np.where(finds(edges.function), 0, 9).astype(np.uint8)
             ranks = np.broadcast_to(
@@ -66,61 +67,37 @@ class Planted:
 
 
 def by_offset(data, config, functions):
-    """The mean score of the offset most frequent on validation, of equals the nearest, by a count of edges."""
-    distances = {split: {} for split in functions}
-    for split, places in functions.items():
-        edges = read_edges(data, config, split, places)
-        for relation, head, first in zip(edges.relation, edges.head, edges.first):
-            distances[split].setdefault(edges.relations[relation], Counter())[
-                int(first - head)
-            ] += 1
-    scores = []
-    for name, of_test in distances["test"].items():
-        if name not in NOT_IN_MEAN and (chosen_on := distances["validation"].get(name)):
-            best = min((-count, distance) for distance, count in chosen_on.items())[1]
-            scores.append(100 * of_test[best] / of_test.total())
-    return np.mean(scores)
+    """The mean score of the best offset, which `test_baselines.py` tests."""
+    splits = (read_edges(data, config, split, functions[split]) for split in SPLITS)
+    return evaluate(*splits).hits["held-out"]["offset"].hits.mean("offset").value[0]
 
 
 def functions_of(data, config):
-    return {
-        split: np.unique(read_edges(data, config, split).function)
-        for split in ("test", "validation")
-    }
+    return {split: np.unique(read_edges(data, config, split).function) for split in SPLITS}
 
 
-def test_planted_heads_and_counted_offsets(data):
-    before = Planted(data, "python")
-    functions = functions_of(data, "python_distance")
+def test_planted_heads_and_best_offsets(data):
+    """The first function is gone, as where the edit finds nothing to change in it."""
+    everything, functions = (functions_of(data, f"python{edit}") for edit in ("", "_distance"))
     functions = {split: places[places > 0] for split, places in functions.items()}
-    # as where the edit finds nothing to change in the first function
-    without_first = np.arange(1, 1000)
-    after = Planted(data, "python_distance", lambda places: places % 2 == 0, without_first)
-    found = changes(before, after, data)
-    everything = functions_of(data, "python")
+    after = Planted(
+        data, "python_distance", lambda places: places % 2 == 0, kept=np.arange(1, 1000)
+    )
+    found = changes(Planted(data, "python"), after, data)
     assert found.functions == len(functions["test"]) < len(everything["test"])
     assert found.lost == len(everything["test"]) - len(functions["test"])
     heads, offset = found.by["heads"], found.by["offset"]
     edges = read_edges(data, "python", "test", functions["test"])
-    assert found.edges == sum(
-        count for name, count in Counter(edges.relations[number] for number in edges.relation).items()
-        if name in heads.difference.relations
-    )  # fmt: skip
-    shares = [
-        100 * np.mean(edges.function[edges.relation == edges.relations.index(name)] % 2 == 0)
-        for name in heads.difference.relations
-    ]
-    in_mean = [
-        share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN
-    ]
+    names, even = np.array(edges.relations)[edges.relation], edges.function % 2 == 0
+    shares = {name: 100 * even[names == name].mean() for name in heads.difference.relations}
+    assert found.edges == np.isin(names, [*shares]).sum()
+    in_mean = [share for name, share in shares.items() if name not in NOT_IN_MEAN]
     assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
-    assert heads.relations[0].tolist() == pytest.approx(shares)
+    assert heads.relations[0].tolist() == pytest.approx([*shares.values()])
     difference, low, high, *_ = heads.difference.mean.at(0)
     assert difference == pytest.approx(heads.means[0] - 100) and low < difference < high < 0
-    assert heads.difference.mean.p[0] < 0.001
-    assert offset.means[1] == pytest.approx(by_offset(data, "python", functions))
-    assert offset.means[0] == pytest.approx(by_offset(data, "python_distance", functions))
-    assert offset.means[0] < offset.means[1] - 20
+    expected = [by_offset(data, config, functions) for config in ("python_distance", "python")]
+    assert offset.means == pytest.approx(expected) and expected[0] < expected[1] - 20
 
 
 def test_baselines_do_not_change_by_other_words(data):
@@ -170,20 +147,16 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
         return Planted(data, subject.config, lambda places: places % every == 0)
 
     monkeypatch.setattr(module, "_probed", planted)
-    edited = [f"python{edit}" for edit in ("_rename_letters", "_distance")]
     everything = [findings("python", "one", "two")]
-    everything += [findings(config, "one") for config in (*edited, "java")]
+    configs = "python_rename_letters", "python_distance", "java"
+    everything += [findings(config, "one") for config in configs]
     edited = module.read_edited(everything, data)
-    assert {name: [(one.edit, one.model) for one in of] for name, of in edited.items()} == {
-        "python": [("rename-letters", "one"), ("distance", "one")]
-    }
-    (part,) = module.edits(everything, edited)
-    text = markdown([part])
-    assert "the interval shows how large a change may be" in text
-    table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
+    names = "rename-letters", "distance"
+    assert [(one.edit, one.model) for one in edited.pop("python")] == [(of, "one") for of in names]
+    assert edited == {}
+    (part,) = module.edits(everything, module.read_edited(everything, data))
+    assert "the interval shows how large a change may be" in markdown([part])
+    (table,) = (of for of in part.all_parts() if getattr(of, "filters", None) == 0)
+    systems = "one", "best offset", "best baseline"
+    assert [tuple(row[:2]) for row in table.rows] == [*itertools.product(names, systems)]
     assert [verdict(row[-1]) for row in table.rows[::3]] == ["not significant", "lower"]
-    assert [row[:2] for row in table.rows] == [
-        [edit, name]
-        for edit in ("rename-letters", "distance")
-        for name in ("one", "best offset", "best baseline")
-    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import EntryError, LedgerError
@@ -36,16 +35,14 @@ def evidence(results, few_functions):
 
 @pytest.mark.slow
 def test_every_result_finds_its_counterpart(results):
-    model, control = sorted(find([results]), key=lambda probed: probed.test.settings.control or "")
-    for probed, name in ((model, None), (control, "redrawn-dependents")):
-        assert (probed.test.settings.split, probed.validation.settings.split) == (
-            "test",
-            "validation",
-        )
-        assert probed.test.settings.control == probed.validation.settings.control == name
-    (file,) = list(results.glob("tiny.python.test.*.json"))
+    found = [(both.test.settings, both.validation.settings) for both in find([results])]
+    assert {test.control for test, _ in found} == {None, "redrawn-dependents"}
+    for test, validation in found:
+        assert (test.split, validation.split) == ("test", "validation")
+        assert test.control == validation.control
     # the other one lies beside it
-    assert [one.test.signature for one in find([file])] == [model.test.signature]
+    (file,) = results.glob("tiny.python.test.*.json")
+    assert len(find([file])) == 1
 
 
 @pytest.mark.slow
@@ -62,30 +59,27 @@ def test_probes_with_any_other_setting_are_no_counterparts(evidence):
 @pytest.mark.slow
 def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
     """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
-    model = evidence[0]
-    result = model.probed.test
-    published = model.hits["published"].hits.mean("model")
+    model, result = evidence[0], evidence[0].probed.test
+    published = model.hits["published"].hits.mean("model").value
     for rule, of_k in result.scores.items():
         for k, score in of_k.items():
-            assert published.at(MEASURES.index((rule, int(k)))).value == pytest.approx(score)
+            assert published[MEASURES.index((rule, int(k)))] == pytest.approx(score)
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
-    expected = baseline(few_functions, "python")
+    expected, place = baseline(few_functions, "python"), MEASURES.index(("any", 3))
     assert model.splits.baselines.picks == expected.picks
     for protocol in PUBLISHED_FIRST:
-        mean = model.hits[protocol].hits.mean("model").at(MEASURES.index(("any", 3))).value
         baselines = expected.hits[protocol]
         for kind, chosen in model.splits.baselines.hits[protocol].items():
             assert [*chosen.hits.content()] == [*baselines[kind].hits.content()]
-        best = baselines["combined"].hits.mean("combined").at(MEASURES.index(("any", 3))).value
-        tested = model.comparisons[protocol].mean.at(MEASURES.index(("any", 3)))
+        mean = model.hits[protocol].hits.mean("model").value[place]
+        best = baselines["combined"].hits.mean("combined").value[place]
+        tested = model.comparisons[protocol].mean.at(place)
         assert tested.value == pytest.approx(mean - best)
         assert tested.low <= tested.value <= tested.high
     made = model.submission()
-    assert (made.functions, made.tables["published"].n.sum()) == (
-        result.functions,
-        len(result.ledger),
-    )
+    edges = made.tables["published"].n.sum()
+    assert (made.functions, edges) == (result.functions, len(result.ledger))
 
 
 @pytest.mark.slow
@@ -110,28 +104,6 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     assert control.differences == {}
     with pytest.raises(EntryError, match="a control is not a model"):
         control.submission()
-
-
-@pytest.mark.slow
-def test_models_are_compared_on_the_functions_that_both_could_read(
-    tiny_model, few_functions, tmp_path
-):
-    for length in (511, 150):
-        for split in ("test", "validation"):
-            probe(
-                str(tiny_model), few_functions, "python", split, max_length=length, output=tmp_path
-            )
-    one, other = find([tmp_path])
-    kept = min(one.test.functions, other.test.functions)
-    assert kept < max(one.test.functions, other.test.functions)
-    gathered = gather([one, other], few_functions)
-    for evidence in gathered:
-        assert evidence.probed.test.functions == kept
-        assert evidence.splits.baselines.settings.functions == kept
-        assert f"|functions:{kept}|" in evidence.probed.test.signature
-    # the same model on the same functions: every number is the same
-    first, second = (evidence.hits["held-out"].hits.mean("model") for evidence in gathered)
-    assert np.array_equal(first[:3], second[:3])
 
 
 @pytest.mark.slow
@@ -172,9 +144,7 @@ def test_results_from_before_there_were_controls(results, evidence, few_function
         ledger = RankLedger.load(ledger_path(file))
         for name in ("control", "seed"):
             del ledger.settings["settings"][name]
-        ledger.save(ledger_path(tmp_path / file.name))
-        (tmp_path / file.name).write_text(ProbeResult.from_ledger(ledger).to_json())
+        ProbeResult.from_ledger(ledger).save(tmp_path)
     (old,) = gather(find([tmp_path]), few_functions)
     expected, found = evidence[0].submission(), old.submission()
-    assert expected.ledgers != found.ledgers  # their files differ
     assert found.model_copy(update={"ledgers": expected.ledgers}).difference(expected) is None

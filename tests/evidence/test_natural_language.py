@@ -13,7 +13,7 @@ from support.evidence.hits_files import opened, written
 
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import EntryError
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from probing.evidence import submission
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
 from probing.evidence.gather import find, gather
@@ -22,7 +22,6 @@ from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
 from probing.report.report import sections
-from probing.report.show import show
 from probing.runs.data import load_functions, redraw_dependents
 
 both_languages = pytest.mark.parametrize("language", ["english", "german"])
@@ -83,30 +82,23 @@ def test_directions(tiny_model, sentences):
     assert result.direction == DEPENDENT_TO_HEAD
     hits = [of.hits["held-out"]["offset"] for of in (result, other)]
     assert np.array_equal(*(chosen.total for chosen in hits))
-    picks = [
-        {name: of.picks["published"].names("offset", "first", name) for name in hits[0].relations}
-        for of in (result, other)
-    ]
     # from `the` to its noun; from `off` to `turn`
-    assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1
-    assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
-    found = {
-        way: probe(str(tiny_model), sentences, "english", limit=8, direction=way)
-        for way in (None, *DIRECTIONS)
-    }
-    assert (
-        found[None].relations
-        == found[DEPENDENT_TO_HEAD].relations
-        != found[HEAD_TO_DEPENDENT].relations
+    for relation, offset in (("det", 1), ("compound:prt", -1)):
+        there, back = (
+            of.picks["published"].names("offset", "first", relation) for of in (result, other)
+        )
+        assert there[0] == offset and back == [-offset for offset in there]
+    by_default, *found = (
+        probe(str(tiny_model), sentences, "english", limit=8, direction=way)
+        for way in (None, DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT)
     )
-    assert found[None].scores.keys() == {"first", "any", "last"}
-    assert all(of["in_mean"] for of in found[None].relations.values())
+    assert [by_default.relations == of.relations for of in found] == [True, False]
+    assert all(of["in_mean"] for of in by_default.relations.values())
 
 
 def test_the_furthest_offsets():
     """512 words to either side, and no further; of two offsets that gain as much, the nearer one."""
-    words = ["x"] * 515
-    ends = np.cumsum([2] * 515) - 1
+    starts = range(0, 2 * 515, 2)
     edges = [
         ("behind", 1, 513),
         ("front", 513, 1),
@@ -116,9 +108,9 @@ def test_the_furthest_offsets():
     ]
     row = {
         "id": 0,
-        "code": " ".join(words),
-        "token_start": (ends - 1).tolist(),
-        "token_end": ends.tolist(),
+        "code": "x " * 515,
+        "token_start": [*starts],
+        "token_end": [start + 1 for start in starts],
         "relations": [
             {"relation": name, "head": head, "first": at, "last": at} for name, head, at in edges
         ],
@@ -136,23 +128,16 @@ def sentences(tmp_path_factory):
     return folder
 
 
-def test_the_page_of_a_sentence(tiny_model, sentences):
-    page = show(str(tiny_model), id=3, data=sentences, config="german").html
-    assert "Birne" in page and "obl:arg" in page
-
-
 def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):
     """Where there is another word on that side; edges of the gold side and the other are about equally many."""
     dataset, _ = load_functions(sentences, "english", "test")
-    sides = []
+    stays = {False: [], True: []}  # by whether the dependent is behind its head
     for gold, drawn in zip(dataset["relations"], redraw_dependents(dataset)["relations"]):
         for ours, theirs in zip(gold, drawn):
             assert ours["first"] != theirs["first"]
-            sides.append((ours["first"] > ours["head"], theirs["first"] > theirs["head"]))
-    before, behind = (
-        np.mean([one == other for one, other in sides if one == side]) for side in (False, True)
-    )
-    assert min(before, behind) > 0.7
+            behind, now = (of["first"] > of["head"] for of in (ours, theirs))
+            stays[behind].append(behind == now)
+    assert min(map(np.mean, stays.values())) > 0.7
 
 
 @pytest.mark.slow

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from conftest import cut
-from huggingface_hub import HfApi
-from support.attacks.entries import PROTOCOLS, SUBMITTED, nothing_hit, settings
+from support.attacks.entries import SUBMITTED
 from support.attacks.results import halved, recomputed, with_settings
-from support.evidence.entries import of_model, other_model, settled
 from support.evidence.hits_files import opened, written
 from support.hub.loopback_hub import LoopbackHub, contents
 
@@ -23,7 +21,7 @@ from probing.cli import main
 from probing.evidence import submission
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import Criterion, Verification
-from probing.publish import submit, verified
+from probing.publish import verified
 from probing.publish.board import read
 from probing.publish.verified import Checker, ledger_file
 from probing.runs.saved import ledger_path
@@ -33,93 +31,57 @@ pytestmark = pytest.mark.slow
 DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
 
 
+def ledgers_of(evidence) -> dict[str, Path]:
+    """The files of both ledgers by their digests."""
+    both = zip((evidence.probed.test, evidence.probed.validation), evidence.probed.files.values())
+    return {result.ledger.digest(): ledger_path(file) for result, file in both}
+
+
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     """What `submit` would send to a board, without its checks."""
-    made = gather(find([folder]), data)[0]
-    sent = made.submission()
+    (evidence,) = gather(find([folder]), data)
+    sent = evidence.submission()
     files = {f"entries/{sent.file_name}": sent.to_bytes()}
-    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
-    return files | {
-        ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both
-    }
+    ledgers = ledgers_of(evidence).items()
+    return files | {ledger_file(digest): file.read_bytes() for digest, file in ledgers}
 
 
-def test_the_journey_from_submit_to_a_verified_board(
+def test_a_board_verifies_the_honest_and_refutes_others(
     tiny_model, dataset_folder, monkeypatch, tmp_path_factory, tmp_path
 ):
+    """Of a model as it is, of one whose ranks are made up, and of one in a pull request."""
     data = cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=8, validation=5)
+    weights = contents(tiny_model)
     with LoopbackHub() as hub:
         hub.add(DATASET, contents(data))
-        hub.add(MODEL, contents(tiny_model), type="model")
-        hub.add(OTHER, {**contents(tiny_model), "note.txt": b"another commit"}, type="model")
-        hub.add(BOARD, {})
+        hub.add(MODEL, weights, type="model")
+        hub.add(OTHER, weights | {"note.txt": b"another commit"}, type="model")
+        request = {"revision": "refs/pr/1", "type": "model"}
+        hub.add(MODEL, weights | {"note.txt": b"other weights"}, **request)
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
-        hub.add(
-            MODEL,
-            {**contents(tiny_model), "note.txt": b"other weights"},
-            revision="refs/pr/1",
-            type="model",
-        )
-        for model, folder in (
-            (MODEL, "honest"),
-            (OTHER, "lying"),
-            (f"{MODEL}@refs/pr/1", "request"),
-        ):
+        for model in (MODEL, OTHER, f"{MODEL}@refs/pr/1"):
             for split in ("test", "validation"):
-                probe(model, str(data), "python", split, output=tmp_path / folder)
-        recomputed(tmp_path / "request", with_settings(model=MODEL))
-        for request in submit.submission([tmp_path / "honest"], MODEL, DATASET, board=BOARD):
-            request.open()
-        HfApi().merge_pull_request(BOARD, 1, repo_type="dataset")
-        honest = hub.files(BOARD)
-        (name,) = (path for path in honest if path.startswith("entries/"))
-        assert sum(path.startswith("ledgers/") for path in honest) == 2
-        recomputed(tmp_path / "lying", halved, ["test"])
-        entry = opened(honest[name])
-        spoofed = {**settled(entry, "maker/t1ny"), "ledgers": entry["ledgers"]}
-        made = gather(find([tmp_path / "honest"]), data)[0]
-        lower = opened(other_model(made, MODEL, -0.9).submission().to_bytes())
-        settings(lower, model="MAKER/Tiny")
-        request = by_hand(tmp_path / "request", data)
-        files = {**honest, **by_hand(tmp_path / "lying", data), **request}
-        files |= {
-            f"entries/{at}.hits.parquet": written(of)
-            for at, of in (("spoof", spoofed), ("low", lower))
-        }
-        hub.add(BOARD, files)
-
-        command = [
-            "board",
-            BOARD,
-            "--data",
-            str(data),
-            "--verify",
-            "--output",
-            str(tmp_path / "board"),
-        ]
-        done = CliRunner().invoke(main, command, catch_exceptions=False)
-        assert done.exit_code == 0, done.stderr
-        left = {
-            line.split(": ")[0].rsplit("/", 1)[1]: line
-            for line in done.stderr.splitlines()
-            if "left out " in line[:9]
-        }
-        assert "refuted: the ledger" in left.pop("spoof.hits.parquet")
-        assert "which this board verified" in left.pop("low.hits.parquet")
-        (of_request,) = (path.rpartition("/")[2] for path in request if path.startswith("entries/"))
-        assert "refuted: revision: " in left[
-            of_request
-        ] and "on no branch or tag of maker/tiny" in left.pop(of_request)
-        (lie,) = left.values()
-        assert "refuted: ranks:" in lie and "differ by more than rounding" in lie
-        with open(tmp_path / "board" / "board.csv", newline="") as file:
-            shown = {
-                (row["model"], row["verified"], row["verified of"], row["branch or tag"])
-                for row in csv.DictReader(file)
-                if row["kind"] == "model"
-            }
-        assert shown == {(MODEL, "13", "13", "main")}
+                probe(model, str(data), "python", split, output=tmp_path / model)
+        of_request = tmp_path / f"{MODEL}@refs/pr/1"
+        recomputed(of_request, with_settings(model=MODEL))
+        recomputed(tmp_path / OTHER, halved, ["test"])
+        honest, lie, request = (
+            by_hand(folder, data) for folder in (tmp_path / MODEL, tmp_path / OTHER, of_request)
+        )
+        hub.add(BOARD, honest | lie | request)
+        where = [BOARD, "--data", str(data), "--verify", "--output", str(tmp_path / "board")]
+        done = CliRunner().invoke(main, ["board", *where], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    for files, reason in (
+        (lie, "refuted: ranks: .*differ by more than rounding"),
+        (request, "refuted: revision: .*on no branch or tag of maker/tiny"),
+    ):
+        assert re.search(f"left out .*{re.escape(next(iter(files)))}: {reason}", done.stderr)
+    with open(tmp_path / "board" / "board.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["kind"] == "model"]
+    shown = {(row["model"], row["verified"], row["branch or tag"]) for row in rows}
+    assert shown == {(MODEL, "13", "main")} and rows[0]["verified of"] == "13"
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +91,8 @@ def submitted(tiny_model, few_functions, tmp_path_factory):
     for split in ("test", "validation"):
         probe(str(tiny_model), few_functions, "python", split, max_length=200, output=folder)
     made = gather(find([folder]), few_functions)[0]
-    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
-    ledgers = {result.ledger.digest(): ledger_path(file) for result, file in both}
-    return opened(made.submission().to_bytes()), Checker(str(few_functions)), ledgers.get
+    honest = opened(made.submission().to_bytes())
+    return honest, Checker(str(few_functions)), ledgers_of(made).get
 
 
 ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
@@ -203,17 +164,6 @@ def test_entries_of_other_data_are_left_out(python_entry, dataset_folder):
         EntryError, match=r"one.hits.parquet \(its labels are not those of the data"
     ):
         read([python_entry], dataset_folder)
-
-
-def test_baselines_come_from_the_data(evidence, python_entry, few_functions):
-    """An entry whose baselines find nothing is left out."""
-    forged = of_model(evidence, "user/winner", 0.1)
-    for protocol in PROTOCOLS:
-        nothing_hit(forged, protocol, "offset", "keyword")
-    (python_entry / "entries" / "winner.hits.parquet").write_bytes(written(forged))
-    found = read([python_entry], few_functions)
-    assert [len(table.rows) for table in found.tables] == [1]
-    assert [reason for _, reason in found.left_out] == ["its baselines differ from the data's"]
 
 
 @pytest.fixture

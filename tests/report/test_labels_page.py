@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import probing
 from codesyntax_dataset import annotate
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
+from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
@@ -83,23 +83,24 @@ def test_a_relation_that_differs_is_opened(page):
 
 def test_an_edge_is_chosen_in_the_list_and_in_the_code(opened):
     choose(opened, "Assign:target->value")
-    opened.locator("#edges button").first.hover()
-    assert lit(opened, 0) == ["first", "xs", "[", "0"]
-    assert lit(opened, 1) == ["first", "xs", "[", "0", "]"]
+    listed, code = opened.locator("#edges button"), opened.locator("#code-1 .token")
+    listed.first.hover()
+    shorter = ["first", "xs", "[", "0"]
+    assert [lit(opened, pane) for pane in (0, 1)] == [shorter, [*shorter, "]"]]
     told = opened.locator("#edge").text_content()
     assert told == "Assign:target->value ~ movedpythonfirst ⇒ xs[0python_exactfirst ⇒ xs[0]"
-    opened.locator("#edges button").nth(1).click()
+    listed.nth(1).click()
     opened.mouse.move(0, 0)
-    assert lit(opened, 0) == []
-    assert lit(opened, 1) == ["last", "xs", "[", "0", "]"]
+    assert [lit(opened, pane) for pane in (0, 1)] == [[], ["last", "xs", "[", "0", "]"]]
     assert "no such edge" in opened.locator("#edge").text_content()
-    opened.keyboard.press("Escape")
-    assert lit(opened, 1) == []
-    opened.locator("#code-1 .token").get_by_text("n", exact=True).click()
-    assert lit(opened, 1) == ["n", "sum", "(", "x", "for", "x", "in", "xs", ")"]
-    opened.keyboard.press("Escape")
-    opened.locator("#lines .touch").last.dispatch_event("pointerover")
-    assert lit(opened, 1)[0] == "n"
+    for choose_last in (
+        code.get_by_text("n", exact=True).click,
+        lambda: opened.locator("#lines .touch").last.dispatch_event("pointerover"),
+    ):
+        opened.keyboard.press("Escape")
+        assert lit(opened, 1) == []
+        choose_last()
+        assert lit(opened, 1) == ["n", "sum", "(", "x", "for", "x", "in", "xs", ")"]
 
 
 def test_kinds_can_be_left_out(opened):
@@ -125,64 +126,28 @@ def test_narrow_page(labels, page):
 )
 def test_every_language(page, language):
     """Every edge of a function is drawn; in two configs, if the language has two."""
-    configs = list(LANGUAGES[language].configs)
-    chosen = [configs[0], *(name for name in configs[1:] if name.endswith("_exact"))]
-    code = max(
-        (function.code for function in read("sample", language, Skips())),
-        key=lambda one: -abs(len(one) - 600),
-    )
+    known = LANGUAGES[language].configs
+    first, *others = known
+    chosen = [first, *(name for name in others if name.endswith("_exact"))]
+    codes = (function.code for function in read("sample", language, Skips()))
+    code = min(codes, key=lambda one: abs(len(one) - 600))
     page.set_content(probing.show_labels(code, configs=chosen).html)
     page.locator("#choice summary").click()
     page.locator("#choice").get_by_role("button", name="all").click()
-    drawn = dict(page.evaluate(DRAWN))
-    labelled = sum(
-        len(annotate(code, language, LANGUAGES[language].configs[name].name).edges)
-        for name in chosen
-    )
-    assert sum(drawn.values()) == labelled > 20
+    drawn = sum(lines for _, lines in page.evaluate(DRAWN))
+    labelled = [annotate(code, language, known[name].name).edges for name in chosen]
+    assert drawn == sum(map(len, labelled)) > 20
 
 
 def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str):
-        return CliRunner().invoke(main, ["show", "--data", str(dataset_folder), *arguments])
-
-    assert (
-        run("--labels", "--id", "3", "--config", "python", "--config", "python_exact").stdout
-        == "labels.html\n"
-    )
+    configs = "--config", "python", "--config", "python_exact"
+    where = "--data", str(dataset_folder), "--id", "3"
+    done = CliRunner().invoke(main, ["show", "--labels", *where, *configs])
+    assert done.stdout == "labels.html\n"
     assert "python_exact" in (tmp_path / "labels.html").read_text(encoding="utf-8")
-    for arguments, message in (
-        (
-            ["tiny-model", "--labels", "--id", "3"],
-            "MODEL has nothing to do with what --labels shows",
-        ),
-        (
-            ["--labels", "--masked", "--id", "3"],
-            "--masked has nothing to do with what --labels shows",
-        ),
-        (["--id", "3"], "give a MODEL, or --labels"),
-        (["tiny", "--config", "python", "--config", "java", "--id", "3"], "give one, or --labels"),
-    ):
-        done = run(*arguments)
-        assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("configs", "relation", "error", "message"),
-    [
-        (["python", "java"], None, ArgumentError, "two different ones of one language"),
-        (
-            ["python", "python_exact", "java"],
-            None,
-            ArgumentError,
-            "expected one, or two of one language",
-        ),
-        (["python"], "If:if->tset", UnknownName, "did you mean 'If:if->test'"),
-        ([], None, CodeSyntaxError, "configs are none"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(configs, relation, error, message):
-    with pytest.raises(error, match=message):
-        probing.show_labels(CODE, configs=configs, relation=relation)
+def test_without_a_config_nothing_is_shown():
+    with pytest.raises(CodeSyntaxError, match="configs are none"):
+        probing.show_labels(CODE, configs=[])

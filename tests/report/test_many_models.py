@@ -9,6 +9,7 @@ from itertools import combinations
 import pytest
 from support.pages import OUTSIDE
 
+from codesyntax_metric.topk_uas import DIRECTIONS
 from probing import probe
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import figures, headline
@@ -146,18 +147,15 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
         == ("not significantly better than" in told)
         == (count > 1)
     )
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": 1400, "height": 900})
-        for part in (".answer > .texts p", ".answer table", ".answer figure"):
-            (box,) = [one.bounding_box() for one in page.locator(part).all()]
-            assert (
-                box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400
-            ), part
-        page.set_viewport_size({"width": 400, "height": 900})
-        page.reload()
-        assert page.evaluate("document.documentElement.scrollWidth") == 400
-        assert page.evaluate(OUTSIDE) == []
+    page.set_viewport_size({"width": 1400, "height": 900})
+    for part in (".answer > .texts p", ".answer table", ".answer figure"):
+        box = page.locator(part).bounding_box()  # there is one of each
+        assert box["y"] > 0, part
+        assert box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400, part
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.reload()
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert page.evaluate(OUTSIDE) == []
 
 
 def of_direction(findings, direction):
@@ -182,18 +180,16 @@ def test_a_model_is_the_best_if_it_is_significantly_better_than_the_next(all_fin
 def test_directions_are_not_mixed(all_findings):
     """The first sentence speaks of one, and tables with both have a column and a hint."""
     (findings,) = all_findings
-    forward, backward = (
-        of_direction(findings, name) for name in ("head-to-dependent", "dependent-to-head")
-    )
+    forward, backward = (of_direction(findings, name) for name in DIRECTIONS)
     assert headline.sentence([forward, backward]) == headline.sentence([forward])
-    both, alone = headline.models([forward, backward]), headline.models([forward])
-    assert "direction" in [column.name for column in both.columns] and "--direction" in both.notes
-    assert (
-        "direction" not in [column.name for column in alone.columns]
-        and "--direction" not in alone.notes
-    )
-    rows = [
-        ["a", "python/test", name, 9, 1.0, 2.0, 3.0, 4.0]
-        for name in ("head-to-dependent", "dependent-to-head")
+    rows = [["a", "python/test", name, 9, 1.0, 2.0, 3.0, 4.0] for name in DIRECTIONS]
+    for of_both, of_one in (
+        (headline.models([forward, backward]), headline.models([forward])),
+        (summary(rows), summary(rows[:1])),
+    ):
+        assert "--direction" in of_both.notes and "--direction" not in of_one.notes
+    shown = [
+        [column.name for column in headline.models(of).columns]
+        for of in ([forward, backward], [forward])
     ]
-    assert "--direction" in summary(rows).notes and "--direction" not in summary(rows[:1]).notes
+    assert ["direction" in names for names in shown] == [True, False]

@@ -11,7 +11,7 @@ from transformers import AutoModelForMaskedLM
 
 import codesyntax_metric
 import probing
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
+from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.folder import read_split
 from probing.cli import main
 from probing.instruments.masking.restore import Part
@@ -135,24 +135,18 @@ def test_type_by_menu_button_and_keys(opened):
     types = opened.locator("#type option").evaluate_all("all => all.map((one) => one.value)")
     assert types == ["identifier", "if_statement", "parameters", "return_statement"]
     chosen = "[...document.querySelectorAll('.arms')].filter((one) => !one.hidden).map((one) => one.dataset.type)"
-    pressed = opened.locator("#types button[aria-pressed=true]")
-
-    def check(name):
-        assert opened.evaluate(chosen) == pressed.all_inner_texts() == [name]
-        assert opened.locator("#type").input_value() == name
+    menu, keys = opened.get_by_label("Node type"), opened.keyboard
+    for change, name in (
+        (lambda: None, "return_statement"),
+        (lambda: menu.select_option("identifier"), "identifier"),
+        (opened.locator("#types button", has_text="if_statement").click, "if_statement"),
+        (lambda: keys.press("ArrowDown"), "parameters"),
+        (lambda: [keys.press("ArrowUp") for _ in range(3)], "identifier"),
+    ):
+        change()
+        pressed = opened.locator("#types button[aria-pressed=true]").all_inner_texts()
+        assert opened.evaluate(chosen) == pressed == [menu.input_value()] == [name]
         assert f"of the type {name}," in opened.locator("#found").inner_text()
-
-    check("return_statement")
-    opened.get_by_label("Node type").select_option("identifier")
-    check("identifier")
-    opened.locator("#types button", has_text="if_statement").click()
-    check("if_statement")
-    opened.keyboard.press("ArrowDown")
-    check("parameters")
-    opened.keyboard.press("ArrowUp")
-    opened.keyboard.press("ArrowUp")
-    opened.keyboard.press("ArrowUp")
-    check("identifier")
 
 
 def test_narrow_page(model, planted, page):
@@ -180,40 +174,6 @@ def test_command(model, tmp_path, monkeypatch):
     done = run(model, "--masked", "--code", "f.py", "--node-type", "block")
     assert (done.exit_code, done.stdout) == (0, "masked.html\n"), done.output
     assert '"opened": "block"' in (tmp_path / "masked.html").read_text()
-
-
-def test_nothing_to_mask_is_told_with_what_there_is(model):
-    with pytest.raises(
-        CodeSyntaxError,
-        match="nothing to mask of the node type while_.* identifier, if_statement, parameters, return",
-    ):
-        probing.show_masked(str(model), CODE, node_type="while_statement")
-
-
-def test_too_long_code_is_refused(model):
-    with pytest.raises(CodeSyntaxError, match="has .* sub-tokens.* at most 511"):
-        probing.show_masked(str(model), "def f(x):\n" + "    x.y\n" * 200)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            ["--masked", "--relation", "If:if->test"],
-            "--relation has nothing to do with what --masked shows",
-        ),
-        (
-            ["--masked", "--head", "1-2"],
-            "--head has nothing to do with what --masked shows",
-        ),
-        (["--node-type", "if_statement"], "--node-type is about masked syntax"),
-    ],
-)
-def test_options_of_the_other_page(tmp_path, monkeypatch, options, words):
-    """Refused before anything is loaded."""
-    monkeypatch.chdir(tmp_path)
-    result = run("no-such-model", "--code", "f.py", *options)
-    assert result.exit_code == 2 and words in result.stderr
 
 
 def test_a_seed_below_0_is_refused(model):

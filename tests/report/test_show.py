@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from transformers import AutoModel, AutoTokenizer, GPT2Config, GPT2Model
 
 import probing
-from codesyntax_dataset import CodeSyntaxError, ParseError, annotate
+from codesyntax_dataset import CodeSyntaxError, annotate
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.cli import main
 from probing.models.location import EMBEDDED
@@ -140,7 +140,6 @@ def test_predictions_are_those_of_the_metric(compared, page):
     first = rank_attention(words, pairs)[0].reshape(tokens, tokens, layers, heads) == 0
     seen = page.evaluate(EVERYTHING)
     assert len(seen) == len({edge.relation for edge in edges}) * len(RULES) * layers * heads
-    marks = 0
     for one in seen:
         mine = [edge for edge in edges if edge.relation == one["relation"]]
         # (edges, layers, heads)
@@ -166,18 +165,10 @@ def test_predictions_are_those_of_the_metric(compared, page):
             line = [edge.head, edge.last if one["rule"] == "last" else edge.first]
             missed += [] if found else [line if direction == HEAD_TO_DEPENDENT else line[::-1]]
         assert sorted(one["gold"]) == sorted(missed)
-        right = {tuple(line) for line in one["right"]}
-        if direction == HEAD_TO_DEPENDENT:
-            assert {reader for reader, _ in right} == {
-                edge.head for edge, found in zip(mine, hit) if found
-            }
-        else:
-            assert {head for _, head in right} == {
-                edge.head for edge, found in zip(mine, hit) if found
-            }
-        marks += len(one["right"]) + len(one["wrong"])
-    assert marks > 100
-    assert any(one["right"] for one in seen) and any(one["wrong"] for one in seen)
+        heads = {line[direction != HEAD_TO_DEPENDENT] for line in one["right"]}
+        assert heads == {edge.head for edge, found in zip(mine, hit) if found}
+    marks = [sum(len(one[kind]) for one in seen) for kind in ("right", "wrong")]
+    assert min(marks) > 5 and sum(marks) > 100
 
 
 def test_weights_are_those_of_the_eager_maps(compared):
@@ -303,8 +294,8 @@ def test_keyboard(opened):
     focused = "document.activeElement.textContent + ' ' + document.activeElement.getAttribute('aria-selected')"
     token(opened, "xs").focus()
     steps = [
-        ("Enter", "xs true"), ("ArrowRight", ") true"), ("ArrowLeft", "xs true"), ("ArrowLeft", ", true"), ("Home", "def true"),
-        ("ArrowLeft", "def true"), ("End", "⏎ true"), ("Home", "def true"),
+        ("Enter", "xs true"), ("ArrowRight", ") true"), ("ArrowLeft", "xs true"), ("Home", "def true"),
+        ("ArrowLeft", "def true"), ("End", "⏎ true"),
     ]  # fmt: skip
     for key, expected in steps:
         opened.keyboard.press(key)
@@ -360,20 +351,12 @@ def test_narrow_page(shown, page, scheme):
     assert page.evaluate("document.querySelector('.scroll').scrollWidth > innerWidth")
 
 
-def test_page_of_300_tokens_opens_fast(page, tmp_path, capsys):
-    """The time is printed, not judged: that is done in Chromium on a machine that does nothing else."""
+def test_page_of_300_tokens_opens_fast(page, tmp_path):
+    """In far less than the bound on a machine that does nothing else."""
     code = "def f(a, b):\n" + "    if a.b: c = g(a, 1)\n" * 26
     assert len(annotate(code, "python").tokens) >= 300
-    file = probing.show(EMBEDDED, code).save(tmp_path / "page.html")
-    page.goto(file.as_uri())
-    ready = page.evaluate(
-        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"
-    )
-    with capsys.disabled():
-        print(
-            f"\n{len(annotate(code, 'python').tokens)} tokens, {file.stat().st_size / 1e6:.1f} MB, drawn after {ready:.0f} ms"
-        )
-    assert ready < 10_000
+    page.goto(probing.show(EMBEDDED, code).save(tmp_path / "page.html").as_uri())
+    assert page.evaluate("performance.now()") < 10_000
     assert page.locator("#lines path").count() > 20
     token(page, "if", 25).click()
     assert page.locator("#token-title").text_content() == "if, line 27"
@@ -381,28 +364,18 @@ def test_page_of_300_tokens_opens_fast(page, tmp_path, capsys):
 
 def test_several_cases_stand_on_one_page(shown, page, tmp_path):
     """Each has an address of its own, and the menu leads to it; kinds may differ."""
-    case = data_of(shown)
     labels = case_in(probing.show_labels(CODE, relation="If:if->test").html)
-    cases = [
-        {**case, "name": "first"},
-        {**case, "name": "second", "head": [1, 2]},
-        {**labels, "name": "third"},
-    ]
-    file = several("Three cases", cases).save(tmp_path / "cases.html")
+    cases = [{**data_of(shown), "name": "first", "head": [1, 2]}, {**labels, "name": "second"}]
+    file = several("Two cases", cases).save(tmp_path / "cases.html")
     page.goto(file.as_uri())
-    assert page.title() == "Three cases"
-    assert page.get_by_label("Case").locator("option").all_inner_texts() == [
-        "first",
-        "second",
-        "third",
-    ]
+    assert page.title() == "Two cases"
+    assert page.locator("#found").text_content().startswith("Head 1-2 finds ")
     with page.expect_navigation():
         page.get_by_label("Case").select_option("second")
-    assert page.locator("#found").text_content().startswith("Head 1-2 finds ")
-    page.goto("about:blank")
-    page.goto(f"{file.as_uri()}#2")
     assert page.locator("h1").text_content().startswith("Labels of ")
-    assert page.get_by_label("Case").input_value() == "2"
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#1")
+    assert page.get_by_label("Case").input_value() == "1"
 
 
 # The command and its errors -----------------------------------------------------------------------------------------
@@ -420,54 +393,20 @@ def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeyp
 
     monkeypatch.chdir(tmp_path)
     row = pq.read_table(dataset_folder / "java/validation.parquet").slice(3, 1).to_pylist()[0]
-    options = ("--config", "java", "--relation", "children:parent->child")
-    by_id = run(
-        tiny_model, "--id", row["id"], "--data", dataset_folder, "--split", "validation", *options
-    )
-    assert (by_id.exit_code, by_id.stdout) == (0, "attention.html\n"), by_id.output
     (tmp_path / "f.java").write_bytes(row["code"].encode())
-    assert run(tiny_model, "--code", "f.java", "--output", "new/page.html", *options).exit_code == 0
-    first, second = (
-        case_in((tmp_path / name).read_text()) for name in ("attention.html", "new/page.html")
-    )
-    assert first.pop("about").endswith(f"function {row['id']}") and second.pop("about").endswith(
-        " on f.java"
-    )
-    assert first.pop("title").endswith(f"function {row['id']}") and second.pop("title").endswith(
-        ": f.java"
-    )
-    assert first == second
-    assert len([*tmp_path.rglob("*")]) == 4  # both pages, the code, and a folder
+    by_id = "--id", row["id"], "--data", dataset_folder, "--split", "validation"
+    by_code = "--code", "f.java", "--output", "new/page.html"
+    cases = []
+    for where, name in ((by_id, f"function {row['id']}"), (by_code, "f.java")):
+        done = run(tiny_model, *where, "--config", "java", "--relation", "children:parent->child")
+        cases.append(case_in((tmp_path / done.stdout.strip()).read_text()))
+        assert cases[-1].pop("about").endswith(name) and cases[-1].pop("title").endswith(name)
+    assert cases[0] == cases[1]
+    assert {path.name for path in tmp_path.rglob("*.html")} == {"attention.html", "page.html"}
 
 
-@pytest.mark.parametrize(
-    ("code", "options", "words"),
-    [
-        ("def f(x):\n    return (x.\n", [], ["line ", "f.txt was read as python code"]),
-        ("int f(A a) { return a.b(); } int g() { return 1; }", ["--config", "java"], ["line 1, column 29", "one method"]),
-        ("def f(x):\n    return x.y\n", ["--id", "3"], ["either code or the id", "both"]),
-        ("def f(x):\n" + "    x.y\n" * 200, [], ["f.txt has ", "sub-tokens", "at most 511"]),
-    ],
-)  # fmt: skip
-def test_bad_input(tiny_model, tmp_path, code, options, words):
-    (tmp_path / "f.txt").write_text(code)
-    result = run(
-        tiny_model, "--code", tmp_path / "f.txt", "--output", tmp_path / "page.html", *options
-    )
-    assert result.exit_code == 1
-    (line,) = result.stderr.strip().splitlines()
-    for word in words:
-        assert word in line, line
-    assert not (tmp_path / "page.html").exists()
-
-
-def test_what_is_not_there(tiny_model, dataset_folder, tmp_path):
+def test_files_that_cannot_be_read_or_written(tiny_model, tmp_path):
     model = str(tiny_model)
-    with pytest.raises(CodeSyntaxError, match="no function with the id 99999: its ids run from"):
-        probing.show(model, id=99999, data=dataset_folder)
-    with pytest.raises(ParseError) as caught:
-        probing.show(model, "def f(x):\n    return x +\n")
-    assert caught.value.line == 2
     (tmp_path / "latin.py").write_bytes(b"def f(x):\n    return 'caf\xe9'\n")
     with pytest.raises(
         CodeSyntaxError, match="latin.py is no text in UTF-8 or the encoding that it declares"

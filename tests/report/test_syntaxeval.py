@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import re
 import shutil
-from collections import defaultdict
 from types import SimpleNamespace
 
-import pyarrow.parquet as pq
+import pandas
 import pytest
 from conftest import figures_unrendered
+from support.hub.loopback_hub import contents
 from support.models.byte_tokenizer import all_but, byte_tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
 from codesyntax_dataset import syntaxeval as published
 from codesyntax_dataset.errors import LedgerError
 from probing import mask, probe
-from probing.evidence.gather import by_instrument
 from probing.evidence.masked import FillerGain, Masked, comparable, gather
 from probing.instruments.masking.result import MaskResult
 from probing.models.masked import MaskedModel
 from probing.report import syntaxeval
 from probing.report.report import report
-from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -36,7 +33,6 @@ SIMILARITIES = {
     "Sorensen-Dice": "sorensen_dice",
     "Levenshtein": "levenshtein",
 }
-PAIR = ["node_type", "function"]
 SHORT, LONG = 550, 700
 LIMIT = 80
 RESULTS = "*[0-9a-f].json"
@@ -87,103 +83,76 @@ def of_probe(probed, dataset_folder, tmp_path_factory):
         ).parent
 
 
-@pytest.fixture
-def opened(written, page):
-    page.goto((written / "index.html").as_uri())
-    return page
-
-
 def rows_of(written, table):
     with open(written / "tables" / f"{table}.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def files(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def copies_of(masked):
-    """Name in the report -> the rows of its ledger, as the file has them."""
+    """Name in the report -> the rows of its ledger, with the names of node types."""
     copies = {}
-    for length in (SHORT, LONG):
-        (ledger,) = [
-            path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
-            for path in masked.glob(RESULTS)
-            if json.loads(path.read_text())["settings"]["max_length"] == length
-        ]
-        rows = copies[f"planted, max-length {length}"] = pq.read_table(ledger).to_pandas()
-        rows["node_type"] = rows["node_type"].astype(str)
-        rows["restored"] = 100 * rows["hits_1"] / rows["masked"]
+    for file in masked.glob(RESULTS):
+        result = MaskResult.load(file)
+        rows = copies[f"planted, max-length {result.settings.max_length}"] = pandas.DataFrame(
+            result.ledger.rows
+        )
+        rows["node_type"] = rows["node_type"].map(dict(enumerate(result.ledger.node_types)))
     return copies
 
 
 # Numbers
 
 
-def test_tables_say_what_the_ledgers_say(masked, written):
-    """On the functions that both have, for each node type; effects by the paired test over exactly these."""
-    copies = {model: rows.set_index(PAIR) for model, rows in copies_of(masked).items()}
-    short, long = (set(rows.index) for rows in copies.values())
-    lost = {kind for kind, _ in long - short}
-    assert {"return_statement", "parameters"} <= lost
+def test_tables_say_what_the_evidence_does(masked, written):
+    """Which is that of ledgers (`test_submission_masked.py`), on the functions that both models have."""
+    (group,) = comparable(sorted(masked.glob(RESULTS)))
+    models = {f"planted, max-length {of.settings.max_length}": of for of in gather(group)}
+    copies = copies_of(masked)
     table = {
         (row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")
     }
-    kinds = {kind for kind, _ in long & short}
-    assert table.keys() == set(itertools.product(SIMILARITIES, kinds))
-    for (model, rows), title in itertools.product(copies.items(), SIMILARITIES):
-        name, rows = SIMILARITIES[title], rows[rows.index.isin(long & short)]
-        arms = [
-            rows[(rows["copy"] == 0) == first].groupby(PAIR).mean(numeric_only=True)
-            for first in (True, False)
-        ]
-        functions, types = (arms[0].index.get_level_values(of) for of in ("function", "node_type"))
-        both = {of: arm[[name]].to_numpy().T for of, arm in zip(("T1", "T0"), arms)}
-        hits = Hits.of_rows(functions, types.to_numpy(), both, [0], unit="share")
-        (tested,) = corrected([hits.by_group("T1", "T0")], times=3)
-        for kind, effect in hits.each(tested).items():
-            t1, t0 = (arm.loc[kind].mean() for arm in arms)
-            row, expected = (
-                table[title, kind],
-                {
-                    "masked": arms[0].loc[kind]["masked"].sum(),
-                    "T1": t1[name],
-                    "T0": t0[name],
-                    "effect": t1[name] - t0[name],
-                    "restored T1": t1["restored"],
-                    "restored T0": t0["restored"],
-                    "log-probability drop": t0["log_probability"] - t1["log_probability"],
-                },
+    kinds = {kind for _, kind in table}
+    assert len(table) == len(SIMILARITIES) * len(kinds)
+    for (title, kind), row in table.items():
+        short, long = (set(of["function"][of["node_type"] == kind]) for of in copies.values())
+        shared, few = len(short & long), len(short & long) < 6
+        assert short != long or kind not in ("return_statement", "parameters")
+        assert int(row["functions"]) == shared > 0
+        assert ("few functions" in row["node type, marks"]) == few
+        for name, model in models.items():
+            t1, t0 = model.arms(kind, SIMILARITIES[title]).mean(axis=1)
+            restored, likely = (
+                model.arms(kind, outcome).mean(axis=1)
+                for outcome in ("restored", "log_probability")
             )
-            assert {of: float(row[f"{model}: {of}"]) for of in expected} == pytest.approx(expected)
-            few = effect.n < 6
-            assert int(row["functions"]) == effect.n
-            assert ("few functions" in row["node type, marks"]) == few
-            *ends, p = (row[f"{model}: effect, {part}"] for part in ("low", "high", "p"))
-            if few:
-                assert ends == ["", ""]
-            else:
-                assert list(map(float, ends)) == pytest.approx([effect.low, effect.high])
-            assert float(p) == pytest.approx(effect.p, abs=0.05)  # of other exchanges
+            effect = model.effects[SIMILARITIES[title]][kind]
+            expected = {
+                "masked": model.masked[kind],
+                "T1": t1,
+                "T0": t0,
+                "effect": t1 - t0,
+                "effect, p": effect.p,
+                "restored T1": 100 * restored[0],
+                "restored T0": 100 * restored[1],
+                "log-probability drop": likely[1] - likely[0],
+            }
+            ends = {"effect, low": effect.low, "effect, high": effect.high}
+            assert not few or {row[f"{name}: {end}"] for end in ends} == {""}
+            told = expected if few else expected | ends
+            assert {of: float(row[f"{name}: {of}"]) for of in told} == pytest.approx(told)
 
 
 def test_functions_are_counted_that_are_not_compared(masked, written):
     """What was masked, and what was not: all functions and node types of each run."""
-    copies, compared = copies_of(masked), 0
-    for of in rows_of(written, "masking-python"):
-        compared += int(of["functions"]) * (of["similarity"] == "Jaccard")
+    copies, table = copies_of(masked), rows_of(written, "masking-python")
+    compared = sum(int(row["functions"]) for row in table) / len(SIMILARITIES)
+    skips = pandas.DataFrame(rows_of(written, "masking-skips")).astype({"count": int})
+    counts = skips.groupby(["model", "what"])["count"].sum()
     for row in rows_of(written, "masking-results"):
-        counts = defaultdict(int)
-        for skip in rows_of(written, "masking-skips"):
-            counts[skip["what"]] += int(skip["count"]) * (skip["model"] == row["model"])
-        assert int(row["copies"]) == len(copies[row["model"]])
-        functions = int(row["functions"])
-        assert functions + counts["functions"] == LIMIT
-        assert compared + counts["function and node type"] == functions * len(TYPES)
+        model, functions = row["model"], int(row["functions"])
+        assert int(row["copies"]) == len(copies[model])
+        assert functions + counts[model, "functions"] == LIMIT
+        assert compared + counts[model, "function and node type"] == functions * len(TYPES)
 
 
 def test_published_numbers_are_those_of_the_paper(shared):
@@ -265,48 +234,20 @@ def test_what_is_restored_no_better_than_by_a_filler_has_no_verdict():
     }
 
 
-def test_colours_and_marks_say_what_the_tables_say(written, opened):
-    """`return_statement` is planted to be lost."""
-    rows = [row for row in rows_of(written, "masking-python") if row["similarity"] == "Jaccard"]
-    name = f"planted, max-length {LONG}"
-    lost, gained = (
-        [
-            row["node type"]
-            for row in rows
-            if float(row[f"{name}: effect, p"]) < 0.05 and sign * float(row[f"{name}: effect"]) > 0
-            if "as filled" not in row[f"{name}: effect, marks"]
-        ]
-        for sign in (-1, 1)
-    )
-    assert "return_statement" in lost
-    opened.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-    body = opened.locator("#table-masking-python tbody:not([hidden])")
-    for look, kinds in (("down", lost), ("up", gained)):
-        coloured = body.locator(f"tr:has(td:nth-child(15).{look}) td:first-child").all_inner_texts()
-        assert sorted(text.split("\n")[0] for text in coloured) == sorted(kinds)
-
-
 # Beside attention
 
 
 @pytest.mark.usefixtures("unrendered")
 def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_folder, tmp_path):
-    """From one folder: the tables and figures of both reports, and a page that opens with both findings."""
-    together = tmp_path / "together"
-    for folder in (probed, masked):
-        shutil.copytree(folder, together, dirs_exist_ok=True)
-    found = files(report([together], tmp_path / "report", dataset_folder).parent)
-    alone = report([masked], tmp_path / "alone").parent
-    pages = {"index.html", "report.md"}
-    parts = {
-        name: data
-        for part in (of_probe, alone)
-        for name, data in files(part).items()
-        if name not in pages
-    }
+    """The tables and figures of both reports, and a page that opens with both findings."""
+    found = contents(report([probed, masked], tmp_path / "report", dataset_folder).parent)
+    parts = contents(of_probe) | contents(report([masked], tmp_path / "alone").parent)
+    pages = "index.html", "report.md"
+    for name in pages:
+        del parts[name]
     assert {name: data for name, data in found.items() if name not in pages} == parts
     text = found["report.md"].decode()
-    titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    titles = re.findall("^## (.*)", text, re.MULTILINE)
     assert titles[:2] == ["What was found", "Beyond offsets"]
     assert titles[-3:] == ["Masked syntax", "How to read this", "Results and signatures"]
     assert len({*titles}) == len(titles)
@@ -317,79 +258,33 @@ def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_f
 
 
 def test_a_report_on_attention_has_nothing_of_masking(of_probe):
-    for name, data in files(of_probe).items():
-        assert "mask" not in name
-        assert b"mask" not in data.lower()
-    assert (
-        b"<h1>What language models know about the syntax of code</h1>"
-        in files(of_probe)["index.html"]
-    )
-
-
-def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
-    file = next(masked.glob(RESULTS))
-    found = by_instrument([probed, file, tmp_path / "none"])
-    assert found == {
-        "masking": [file],
-        "attention": [*sorted(probed.glob("*.json")), tmp_path / "none"],
-        "silencing": [],
-        "information": [],
-        "preference": [],
-        "surprisal": [],
-    }
-    found = by_instrument([masked, masked])
-    assert (found["masking"], found["attention"]) == (sorted(masked.glob(RESULTS)), [])
+    files = contents(of_probe)
+    assert not any("mask" in name or b"mask" in data.lower() for name, data in files.items())
+    assert b"<h1>What language models know about the syntax of code</h1>" in files["index.html"]
 
 
 # Documents
 
 
-def test_page_stands_alone(written, opened):
-    """The `page` fixture fails on an error in the console and on a request to another host."""
-    assert opened.locator("main h2").all_inner_texts() == ["Masked syntax"]
-    assert opened.locator("main h3").all_inner_texts() == [
-        "python, limit 80",
-        "Results and signatures",
-    ]
-    linked = [
-        link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()
-    ]
-    assert len(linked) == opened.locator("table, figure").count() == 5
-    assert [path for path in linked if not (written / path).is_file()] == []
-
-
 def test_trees_of_two_parsers_stand_apart(masked, tmp_path):
-    result = MaskResult.load(min(masked.glob(RESULTS)))
-    result.save(tmp_path)
-    result.ledger.settings["run"]["parser"] = "another 1.0"
-    type(result).from_ledger(result.ledger).save(tmp_path / "other")
-    groups = syntaxeval.read_groups([*tmp_path.glob(RESULTS), *(tmp_path / "other").glob(RESULTS)])
-    original, other = sorted(
-        (group.title for group in groups), key=lambda title: title.endswith(", another 1.0")
-    )
-    assert original.endswith(f", {result.run.parser}")
-    assert other.endswith(", another 1.0")
+    file = min(masked.glob(RESULTS))
+    ledger = MaskResult.load(file).ledger
+    parser, ledger.settings["run"]["parser"] = ledger.settings["run"]["parser"], "another 1.0"
+    MaskResult.from_ledger(ledger).save(tmp_path)
+    groups = syntaxeval.read_groups([file, *tmp_path.glob(RESULTS)])
+    titles = [group.title for group in groups]
+    for name in (parser, "another 1.0"):
+        assert sum(title.endswith(f", {name}") for title in titles) == 1
 
 
-def test_what_does_not_belong_is_refused(masked, tmp_path):
-    """An altered number, and two runs of one job that differ; equal ones are shown once."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    for folder in (first, second):
-        shutil.copytree(masked, folder)
-    assert [
-        len(gather(group))
-        for group in comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))
-    ] == [2]
-    file = min(second.glob(RESULTS))
-    result = MaskResult.load(file)
-    result.ledger.rows["log_probability"] -= 1
-    type(result).from_ledger(result.ledger).save(second)
+def test_two_runs_of_a_job_that_differ_are_refused(masked, tmp_path):
+    """Equal ones are shown once."""
+    first, second = (shutil.copytree(masked, tmp_path / name) for name in ("first", "second"))
+    (group,) = comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))
+    assert len(gather(group)) == 2
+    ledger = MaskResult.load(min(second.glob(RESULTS))).ledger
+    ledger.rows["log_probability"] -= 1
+    MaskResult.from_ledger(ledger).save(second)
     with pytest.raises(LedgerError, match="two runs of the same job"):
         report([first, second], tmp_path / "report")
-    file.write_text(file.read_text().replace('"jaccard": 0.', '"jaccard": 0.9', 1))
-    with pytest.raises(LedgerError, match="do not follow from its ledger"):
-        report([second], tmp_path / "report")
-    file.write_text("{}")
-    with pytest.raises(LedgerError, match="is not a masking result"):
-        report([second], tmp_path / "report")
     assert not (tmp_path / "report").exists()
