@@ -40,7 +40,7 @@ from probing.stats.intervals import ALPHA, ranks
 
 pytestmark = pytest.mark.slow
 
-FILES = ("README.md", "board.csv", "report.md", "index.html")
+FILES = ("README.md", "report.md", "index.html")
 SOME = ("held out copied from published", "HTML in the model's name", "a file that is cut off")
 """Attacks that stand for those that are refused where submissions are read (`test_submission.py`)."""
 
@@ -174,7 +174,7 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
         for folder in (tmp_path / "board0", tmp_path / "board3")
     )
     assert first == other
-    assert sorted({file.parts[0] for file in first}) == sorted([*FILES, "models"])
+    assert sorted({file.parts[0] for file in first}) == sorted([*FILES, "models", "tables"])
 
 
 def remarks_of(found: Board) -> dict[str, tuple[str, ...]]:
@@ -290,29 +290,29 @@ def test_markdown_and_csv_have_every_number_of_entries(evidence, python, tmp_pat
     better = of_model(evidence, "user/better", 1)
     found = read([write(tmp_path, {"base": python, "better": better})], DATA)
     page = save(found, tmp_path / "board")
-    with open(page.with_name("board.csv"), newline="") as file:
+    (table,) = page.with_name("tables").iterdir()
+    with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    places = ("kind", "model", "protocol", "rule", "k")
-    by_place = {tuple(row[name] for name in places): row for row in rows}
+    by_place = {tuple(row[name] for name in ("name", "rule", "k")): row for row in rows}
     assert len(by_place) == len(rows)
     entry = load(written(python))
-    expected = {("model", "user/base"): (entry.scores("model"), entry.scores("model", "combined"))}
+    expected = {"user/base": (entry.scores("model"), entry.scores("model", "combined"))}
     for kind in ("combined", "offset", "keyword"):
-        expected["baseline", kind] = entry.scores(kind), {}
+        expected[f"{kind} baseline"] = entry.scores(kind), {}
     for name, (scores, differences) in expected.items():
         for cell, score in scores.items():
-            if name[1] in ("offset", "keyword") and cell[0] == "beyond-offset":
+            if name in ("offset baseline", "keyword baseline") and cell[0] == "beyond-offset":
                 continue  # the combined one alone is shown there
-            row = by_place[(*name, *cell)]
-            told = [row["score"], row["score, low"], row["score, high"]]
+            protocol, *place = cell
+            row = by_place[(name, *place)]
+            told = [row[f"{protocol}: UAS{end}"] for end in ("", ", low", ", high")]
             assert [float(number) for number in told] == pytest.approx(score[:3], abs=1e-4)
             if cell in differences:
                 ends = ("", ", low", ", high", ", p")
-                told = [float(row[f"difference{end}"]) for end in ends]
+                told = [float(row[f"{protocol}: Δ{end}"]) for end in ends]
                 assert told == pytest.approx(differences[cell][:4], abs=1e-4)
-    assert by_place["model", "user/better", "held-out", "first", "1"]["first rank"] == "1"
-    of_models = [row for row in rows if row["kind"] == "model"]
-    assert {(row["verified"], row["verified of"]) for row in of_models} == {("0", "")}
+    assert by_place["user/better", "first", "1"]["held-out: rank"] == "1"
+    assert {row["verified"] for row in rows if "user/" in row["name"]} == {"claimed"}
     markdown = page.with_name("report.md").read_text()
     tables = markdown[: markdown.index("## How to read this")]
     lines = [line.split(" | ") for line in tables.splitlines() if line.startswith("| ")][2:]
