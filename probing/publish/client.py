@@ -118,44 +118,34 @@ def _no_address(record: logging.LogRecord) -> bool:
     return "://" not in text
 
 
+_NOT_THERE = "it does not exist, or the token has no access to it"
+
+_ADVICE: dict[Any, str] = {
+    hub_errors.GatedRepoError: "accept its terms on its page, and log in with the same account",
+    hub_errors.RepositoryNotFoundError: _NOT_THERE,  # for an invalid token, too, with status 401
+    hub_errors.RevisionNotFoundError: "it has no such revision",
+    401: "log in again with `hf auth login`, or set HF_TOKEN",
+    403: "the token needs the role `write` there",
+    404: _NOT_THERE,
+    429: f"wait some minutes. {AGAIN}",
+}
+"""Error or status -> what to try, or what it means."""
+
+
 def _message(error: BaseException, repo: str) -> str:
-    reasons = list(_chain(error))
-    for reason in reasons:
-        if isinstance(reason, hub_errors.OfflineModeIsEnabled):
-            return "HF_HUB_OFFLINE is set, so the Hub is not contacted: unset it"
+    for reason in _chain(error):
         if isinstance(reason, hub_errors.HfHubHTTPError):
-            return _refusal(reason, repo)
-        if isinstance(reason, hub_errors.HTTPError):
-            return f"lost the connection to {constants.ENDPOINT} ({type(reason).__name__}: {reason}). {AGAIN}"
+            status = reason.response.status_code
+            # not its message, which has the address
+            said = f"the Hub refuses {repo}, status {status} ({reason.server_message})"
+            return f"{said}: {_ADVICE.get(type(reason)) or _ADVICE.get(status, AGAIN)}"
     if isinstance(error, _NOT_A_HUB):
         return (
             f"{constants.ENDPOINT} does not answer like a Hub about {repo} ({type(error).__name__}: {error}): try "
             "again later, and check that HF_ENDPOINT is right and no proxy interferes"
         )
-    return f"cannot send to {repo}: {type(reasons[-1]).__name__}: {reasons[-1]}. {AGAIN}"
-
-
-def _refusal(error: hub_errors.HfHubHTTPError, repo: str) -> str:
-    status = error.response.status_code
-    reason = error.server_message or "no reason given"
-    if isinstance(error, hub_errors.GatedRepoError):
-        return f"{repo} is gated ({reason}): accept its terms on its page, and log in with the same account"
-    if isinstance(error, hub_errors.RevisionNotFoundError):
-        return f"{repo} has no such revision ({reason})"
-    # for an invalid token the status is 401
-    if isinstance(error, hub_errors.RepositoryNotFoundError) or status == 404:
-        return f"{repo} does not exist, or the token has no access to it ({reason})"
-    if status == 401:
-        return f"the Hub does not accept the token ({reason}): log in again with `hf auth login`, or set HF_TOKEN"
-    if status == 403:
-        return f"the token may not write to {repo} ({reason}): it needs the role `write` there"
-    if status == 429:
-        return f"the Hub received too many requests: wait some minutes. {AGAIN}"
-    if status >= 500:
-        return (
-            f"the Hub has an internal error, status {status} ({reason}): try again later. {AGAIN}"
-        )
-    return f"the Hub refuses with status {status} ({reason})"
+    name = type(reason).__name__
+    return f"the connection to {constants.ENDPOINT} about {repo} failed ({name}: {reason}). {AGAIN}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

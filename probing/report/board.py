@@ -36,12 +36,9 @@ from probing.stats.intervals import Estimate
 
 BOARD_TITLE = "CodeSyntax board"
 
-_MASKING = "masking.csv"
-
 _SHOWN = ("jaccard", "restored")
 """The outcomes in a table of models."""
 
-_OF_ATTENTION = ("config", "direction", "data", "labels", "split", "dtype")
 _OF_MASKING = (
     "config",
     "data",
@@ -54,7 +51,7 @@ _OF_MASKING = (
     "seed",
     "parser",
 )
-"""The settings of a table, by instrument, that CSV files have."""
+"""The settings that rows of masking share."""
 
 _BASELINES = (BEST_BASELINE, *BASELINES[:-1])
 """The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
@@ -70,7 +67,7 @@ pinned: false
 
 {about}
 
-It was made by `codesyntax board` from {source}: [the page](index.html), [its tables](report.md), all scores in {csv}.
+Made by `codesyntax board` from {source}: [the page](index.html), [its tables](report.md), and these as CSV in `tables`.
 """
 
 
@@ -105,13 +102,6 @@ def document(board: Board) -> Report:
     left_out = number_of(len(board.left_out), "file")
     source = f"{number_of(len(board), 'submission')}, and {left_out} left out"
     lines = {table.name: _attention_lines(table, links) for table in attention}
-    scores = [row for table in attention for row in _score_rows(table, lines[table.name])]
-    files = {"board.csv": specs.table("board", scores).to_csv()}
-    if masked:
-        masked_scores = [row for table in masked for row in _masked_scores(table)]
-        files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
-    csv = " and ".join(files)
-    files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
     sections = [_models_table(table, lines[table.name]) for table in attention]
     sections += [_masked_models(table, links) for table in masked]
     reading = [text for _, *texts in guides for text in texts]
@@ -121,8 +111,8 @@ def document(board: Board) -> Report:
         source=source,
         title=BOARD_TITLE,
         sections=[*sections, _entries_left_out(board)],
-        about=f"{about} All scores: {csv}. The tables as Markdown: report.md.",
-        files=files,
+        about=f"{about} The tables as CSV: tables. As Markdown: report.md.",
+        readme=_SPACE.format(title=BOARD_TITLE, about=about, source=source),
         models={links[name]: (name, sections) for name, sections in details.items()},
     )
 
@@ -153,26 +143,9 @@ def _page_name(row: BoardRow) -> str:
     return f"{printable(row.model)}@{row.revision[:12]}"
 
 
-def _who(row: BoardRow) -> dict[str, Any]:
-    """The model of a row and its state, as all tables have them."""
-    functions, total, reference = row.verified or (0, None, None)
-    return {
-        "row": row,
-        "model": printable(row.model),
-        "revision": row.revision,
-        "family": printable(row.family),
-        "verified": functions,
-        "verified_of": total,
-        "branch_or_tag": reference,
-        "remarks": "; ".join(map(printable, row.remarks)),
-        "file": row.file,
-    }
-
-
-def _rank_range(ranks: tuple[int, int]) -> dict[str, Any]:
-    """A rank, or a range of ranks, and its ends."""
-    first, last = ranks
-    return {"first_rank": first, "last_rank": last, "rank": "–".join(map(str, {first: 0, last: 0}))}
+def _rank_range(ranks: tuple[int, int]) -> str:
+    """A rank, or a range of ranks."""
+    return "–".join(map(str, dict.fromkeys(ranks)))
 
 
 def _on_page(row: BoardRow, links: Mapping[str, str]) -> dict[str, Any]:
@@ -211,7 +184,7 @@ def _origin(table: BoardTable, row: BoardRow, spec: str, **words: str) -> Table:
         **words,
     )
     rows = [[name, printable(value, most=2000)] for name, value in facts.items()]
-    return specs.table("board-origin", rows, f"{_anchor(table)}-origin", within="")
+    return specs.table("board-origin", rows, f"{_anchor(table)}-origin", filed=False)
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -221,7 +194,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def _entries_left_out(board: Board) -> Section:
-    table = specs.table("board-left-out", map(list, board.left_out), "left-out", within="")
+    table = specs.table("board-left-out", map(list, board.left_out), "left-out")
     return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
 
 
@@ -240,15 +213,14 @@ def _attention_lines(table: BoardTable, links: Mapping[str, str]) -> list[dict[s
                 cell = protocol, rule, k
                 if cell in row.means:
                     gain = row.differences.get(cell)
-                    scored = {"score": row.means[cell], "difference": gain}
-                    means[protocol] = {**scored, **_rank_range(ranks[cell])}
-            line = {"kind": "model", **_who(row), **_on_page(row, links), "means": means}
+                    rank = _rank_range(ranks[cell])
+                    means[protocol] = {"score": row.means[cell], "difference": gain, "rank": rank}
+            line = {**_on_page(row, links), "means": means}
             of_cell.append(line)
         for name, scores in _baselines(table).items():
             known = [protocol for protocol in shown if (protocol, rule, k) in scores]
             means = {protocol: {"score": scores[protocol, rule, k]} for protocol in known}
-            link = f"{name} baseline"
-            of_cell.append({"kind": "baseline", "model": name, "link": link, "means": means})
+            of_cell.append({"link": f"{name} baseline", "means": means})
         of_cell.sort(key=lambda line: -_headline_score(line["means"], shown[0]))
         lines += [{"rule": rule, "k": k, **line} for line in of_cell]
     return lines
@@ -258,23 +230,9 @@ def _headline_score(means: Mapping[str, Any], protocol: str) -> float:
     return means[protocol]["score"].value if protocol in means else 0
 
 
-def _score_rows(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each score of the lines of a table."""
-    about = {"board": table.name, **{name: table.shared[name] for name in _TABLE_COUNTS}}
-    about |= {name: getattr(table.settings, name) for name in _OF_ATTENTION}
-    return [
-        {**about, **line, "protocol": protocol, **scored}
-        for line in lines
-        for protocol, scored in line["means"].items()
-    ]
-
-
-_TABLE_COUNTS = ("functions", "edges")
-
-
 def _models_table(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> Section:
     name, means = _anchor(table), _means_shown(table)
-    shown = specs.table("board-models", lines, name, within="board.csv", means=means)
+    shown = specs.table("board-models", lines, name, means=means)
     return Section(name, _table_title(table), [_facts(table), shown])
 
 
@@ -310,7 +268,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
             "board-relations",
             _relations_of_entry(entry, entry.tables),
             f"{_anchor(table)}-relations",
-            within="",
+            filed=False,
             units=units,
             protocols=PROTOCOLS,
         ),
@@ -370,23 +328,6 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
 # ------------------------------------------------------------------------------------------------------ masked syntax
 
 
-def _masked_scores(table: BoardTable) -> list[dict[str, Any]]:
-    """A row for each model, outcome and node type, and one without a node type for their mean,
-    which has the ranks."""
-    rows: list[dict[str, Any]] = []
-    of_table = {"board": table.name}
-    of_table |= {name: printable(table.shared[name]) for name in _OF_MASKING}
-    for row, ranks in zip(table.rows, table.ranks):
-        types = _by_type(row)
-        whole = {"functions": row.entry.scored}
-        whole["masked"] = sum(of_type["masked"] for of_type in types)
-        for outcome, mean in _masked_means(row, ranks).items():
-            about = {**of_table, **_who(row), "outcome": outcome}
-            rows.append({**about, **whole, **mean})
-            rows += [{**about, **of_type, **of_type[outcome]} for of_type in types]
-    return rows
-
-
 def _masked_means(row: BoardRow, ranks: Mapping[Any, tuple[int, int]]) -> dict[str, Any]:
     """Outcome -> the mean over node types, with its rank."""
     t0 = row.entry.scores(T0)
@@ -395,7 +336,7 @@ def _masked_means(row: BoardRow, ranks: Mapping[Any, tuple[int, int]]) -> dict[s
             "T1": score,
             "T0": t0[outcome],
             "effect": row.differences[outcome],
-            **_rank_range(ranks[outcome]),
+            "rank": _rank_range(ranks[outcome]),
         }
         for outcome, score in row.means.items()
     }
@@ -435,7 +376,7 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     shared = ", ".join(f"{name} {text}" for name, text in settings.items() if text != "None")
     facts = f"{shared}; mean over each node type ({_units(table)}): {counts}."
     name = _anchor(table)
-    shown = specs.table("board-masked-models", rows, name, within=_MASKING, titles=titles)
+    shown = specs.table("board-masked-models", rows, name, titles=titles)
     return Section(name, _table_title(table), [printable(facts, most=2000), shown])
 
 
@@ -448,6 +389,6 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
         for of_type in _by_type(row)
     ]
     name, units = f"{_anchor(table)}-node-types", _units(table)
-    types = specs.table("board-node-types", rows, name, within="", units=units)
+    types = specs.table("board-node-types", rows, name, filed=False, units=units)
     dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
     return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]

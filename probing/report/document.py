@@ -155,8 +155,8 @@ class Table:
     lists of cells, or as records, from which the columns compute their cells.
 
     The first `filters` columns become filters on the page, initially at their first values; CSV has
-    all rows. `notes` are shown below the table. `within`: the file that has its rows instead of a
-    CSV file of its own, or none if empty. `totals`: rows under a line.
+    all rows. `notes` are shown below the table. `filed`: whether it has a CSV
+    file. `totals`: rows under a line.
     """
 
     name: str
@@ -165,7 +165,7 @@ class Table:
     rows: list[Any]
     notes: str = ""
     filters: int = 0
-    within: str | None = None
+    filed: bool = True
     totals: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
@@ -182,8 +182,8 @@ class Table:
 
     @property
     def file(self) -> str:
-        """The CSV file with its rows, relative to the page."""
-        return f"tables/{self.name}.csv" if self.within is None else self.within
+        """The CSV file with its rows, relative to the folder; empty without one."""
+        return f"tables/{self.name}.csv" if self.filed else ""
 
     @property
     def shown(self) -> Sequence[Column]:

@@ -5,71 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from codesyntax_dataset.languages import variant_of
-from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
-from probing.evidence.compared import HEADS, OFFSET, Changes, changes
-from probing.evidence.gather import Probed, find
+from codesyntax_dataset.protocol import EDITS
+from probing.evidence.compared import ModelsCompared, compared_heads
+from probing.evidence.gather import find
 from probing.report import specs
 from probing.report.document import Section, Table
 from probing.report.findings import Findings, Subject
 from probing.report.words import RULE, K, method
-from probing.stats.intervals import Estimate, family
-
-SYSTEM_TITLES = {HEADS: "best heads", OFFSET: "best offset", BEST_BASELINE: "best baseline"}
+from probing.stats.intervals import family
 
 
-class EditedModel(NamedTuple):
-    """A model on a config and on the same functions after `edit`; `change`: of each of
-    SYSTEM_TITLES, that of heads with p corrected."""
+def edits(all_findings: Sequence[Findings]) -> list[Section]:
+    """What the heads of models find before and after edits, on the same functions; none if there
+    are no edits.
 
-    edit: str
-    model: str
-    changes: Changes
-    change: dict[str, Estimate]
-
-
-def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[EditedModel]]:
-    """Name of findings -> their models after edits, in the order of EDITS; p is corrected (Holm)
-    for all of these.
-
-    Raises LedgerError for two configs with other edges, and DataNotFound if the data are not found.
+    Raises LedgerError for two configs with other edges.
     """
     plain = [findings for findings in all_findings if variant_of(findings.config).edit is None]
-    edited = {findings.name: _edited(findings, all_findings, data) for findings in plain}
-    return {name: models for name, models in edited.items() if models}
+    edited = [(findings, edited_models(findings, all_findings)) for findings in plain]
+    tables = [_means_table(findings, rows) for findings, rows in edited if rows]
+    return [Section("edits", "Edited functions", [*method("edits"), *tables])] if tables else []
 
 
-def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[EditedModel]:
-    models: list[EditedModel] = []
+def edited_models(plain: Findings, all_findings: Sequence[Findings]) -> list[dict[str, Any]]:
+    """Rows of the models of `plain` findings after edits, in the order of EDITS; p is corrected
+    (Holm) for all of these."""
+    rows: list[dict[str, Any]] = []
     for edit, findings in product(EDITS, all_findings):
         labels = replace(variant_of(plain.config), edit=edit)
         if findings.language != plain.language or variant_of(findings.config) != labels:
             continue
         for before, after in product(plain.models, findings.models):
-            if _way(before) != _way(after):
-                continue
-            if changed := changes(_probed(before), _probed(after), data):
-                means = {
-                    who: _mean_difference(sides.difference) for who, sides in changed.by.items()
-                }
-                models.append(EditedModel(edit, before.name, changed, means))
-    corrected = family([model.change[HEADS] for model in models])
-    return [
-        model._replace(change={**model.change, HEADS: change})
-        for model, change in zip(models, corrected)
-    ]
+            if _way(before) == _way(after) and (compared := _compared(before, after)):
+                means = dict(zip(("after", "before"), compared.means))
+                lost = before.functions - compared.functions
+                change = compared.difference.of_mean(RULE, int(K))
+                row = {"edit": edit, "name": before.name, "lost": lost, "change": change}
+                edges = int(compared.edges.sum())
+                rows.append({**row, **means, "functions": compared.functions, "edges": edges})
+    corrected = family([row["change"] for row in rows])
+    return [{**row, "change": change} for row, change in zip(rows, corrected)]
 
 
-def _mean_difference(comparison: Any) -> Estimate:
-    mean: Estimate = comparison.of_mean(RULE, int(K))
-    return mean
-
-
-def _probed(subject: Subject) -> Probed:
-    (probed,) = find([subject.file, subject.chosen_on])
-    return probed
+def _compared(before: Subject, after: Subject) -> ModelsCompared | None:
+    """After the edit against before."""
+    (second,), (first,) = (find([side.file, side.chosen_on]) for side in (before, after))
+    return compared_heads(first, second)
 
 
 def _way(subject: Subject) -> Any:
@@ -78,39 +62,13 @@ def _way(subject: Subject) -> Any:
     return subject.settings.model_copy(update={"config": "", "labels": "", "data": data})
 
 
-def edits(
-    all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]
-) -> list[Section]:
-    """What heads and baselines find before and after the edits of `edited`, by name of findings, on
-    the same functions; none if there are no edits."""
-    tables = [
-        _means_table(findings, edited[findings.name])
-        for findings in all_findings
-        if findings.name in edited
-    ]
-    return [Section("edits", "Edited functions", [*method("edits"), *tables])] if tables else []
-
-
-def _means_table(findings: Findings, edited: Sequence[EditedModel]) -> Table:
-    rows = []
-    for entry, who in product(edited, SYSTEM_TITLES):
-        after, before = entry.changes.by[who].means
-        rows.append(
-            {
-                "edit": entry.edit,
-                "name": entry.model if who == HEADS else SYSTEM_TITLES[who],
-                "changes": entry.changes,
-                "before": before,
-                "after": after,
-                "change": entry.change[who],
-            }
-        )
-    meanings = dict.fromkeys(f"{entry.edit}: {EDITS[entry.edit]}" for entry in edited)
+def _means_table(findings: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
+    meanings = dict.fromkeys(f"{row['edit']}: {EDITS[row['edit']]}" for row in rows)
     return specs.table(
         "edits",
         rows,
         f"{findings.name}-edits",
         findings=findings,
-        number=len(edited),
+        number=len(rows),
         meanings="; ".join(meanings),
     )

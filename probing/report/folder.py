@@ -37,9 +37,6 @@ MODELS = "models"
 
 MARKDOWN = "report.md"
 
-_FURTHER = ("README.md", "board.csv", "masking.csv")
-"""Files of boards."""
-
 _OURS = {
     "tables": {".csv", ".tex"},
     "figures": {".svg", ".png", ".pdf"},
@@ -53,7 +50,7 @@ class Report:
     """A document and its files.
 
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
-    `about`: what else is in its folder; `files`: path -> content of further files, of _FURTHER;
+    `about`: what else is in its folder; `readme`: the Space's README.md of boards;
     `models`: file name -> title and sections of the page of each model,
     if they have any; `format`: "latex" adds each table as LaTeX and each figure as PDF, "png"
     each figure as PNG.
@@ -64,7 +61,7 @@ class Report:
     title: str
     sections: Sequence[Section]
     about: str = ""
-    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    readme: str = ""
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
     format: str = "html"
 
@@ -101,7 +98,7 @@ def check_ours(output: Path, command: str) -> None:
 
 def _is_part(file: str) -> bool:
     path = Path(file)
-    return file in ("index.html", MARKDOWN, *_FURTHER) or path.suffix in _OURS.get(
+    return file in ("index.html", "README.md", MARKDOWN) or path.suffix in _OURS.get(
         str(path.parent), ()
     )
 
@@ -127,9 +124,9 @@ def write(report: Report, folder: Path) -> None:
         for path, (title, sections) in report.models.items()
     }
     sections = [section for page in (report, *pages.values()) for section in page.sections]
-    files: dict[str, str | bytes] = {**report.files}
+    files: dict[str, str | bytes] = {"README.md": report.readme} if report.readme else {}
     for part in [part for section in sections for part in section.all_parts()]:
-        if isinstance(part, Table) and part.within is None:
+        if isinstance(part, Table) and part.filed:
             files[part.file] = part.to_csv()
             if report.format == "latex":
                 files[f"tables/{part.name}.tex"] = part.to_latex()

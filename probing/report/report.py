@@ -92,7 +92,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         command=COMMAND,
         source="ledgers",
         title=REPORT_TITLE + OVER_REPOSITORIES * over_repositories(),
-        sections=sections(all_findings, masked, [*others.values()], data),
+        sections=sections(all_findings, masked, [*others.values()]),
     )
 
 
@@ -117,13 +117,11 @@ def sections(
     all_findings: Sequence[Findings],
     masked: Sequence[MaskedModels] = (),
     others: Sequence[Any] = (),
-    data: Any = None,
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on other instruments, or on
-    several of these. It opens with what was found. `others`: results of other instruments. `data`:
-    as of `report`."""
+    several of these. It opens with what was found. `others`: results of other instruments."""
     rest = [
-        *(_attention_sections(all_findings, data) if all_findings else []),
+        *(_attention_sections(all_findings) if all_findings else []),
         *syntaxeval.sections(masked),
         *_on_their_own(others),
         *(_about_results(all_findings) if all_findings else []),
@@ -157,10 +155,10 @@ def fold(sections: list[Section]) -> list[Section]:
     return sections
 
 
-def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Section]:
+def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:
     return [
         beyond.section(all_findings),
-        *edited.edits(all_findings, edited.read_edited(all_findings, data)),
+        *edited.edits(all_findings),
         *([] if headline.one_training(all_findings) else means.emergence(all_findings)),
         Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
         *map(_config_section, all_findings),

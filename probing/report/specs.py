@@ -41,7 +41,7 @@ def table(
     /,
     *,
     totals: Sequence[Any] = (),
-    within: str | None = None,
+    filed: bool = True,
     **words: Any,
 ) -> Table:
     """The table of a spec.
@@ -51,7 +51,7 @@ def table(
         rows: records, or lists of cells.
         name: of its CSV file, by default that of the spec.
         totals: rows under a line.
-        within: as of `Table`.
+        filed: as of `Table`.
         words: what its columns and texts name.
     """
     known, words = _specs()["table"][spec], {**shared_words(), **words}
@@ -62,7 +62,7 @@ def table(
         list(rows),
         _text(known.get("notes", ""), words),
         filters=words.get("filters", known.get("filters", 0)),
-        within=within,
+        filed=filed,
         totals=totals,
     )
 

@@ -1,10 +1,10 @@
-"""What edits change: planted heads come back, offsets as a plain count has them, and a report says it with intervals."""
+"""What edits change: planted heads come back, and a report says it with intervals."""
 
 from __future__ import annotations
 
 import copy
-import itertools
 import shutil
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,8 +16,8 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
-from probing.evidence.baselines import evaluate, read_edges
-from probing.evidence.compared import WHO, changes
+from probing.evidence.baselines import read_edges
+from probing.evidence.compared import compared_heads
 from probing.instruments.attention.ledger import RankLedger
 from probing.report import edited as module
 from probing.report.document import verdict
@@ -53,78 +53,66 @@ class Planted:
             ranks = np.broadcast_to(
                 rank[None, :, None, None], (len(RULES), len(edges), 1, 1)
             ).copy()
-            settings = SimpleNamespace(config=config, split="test", direction=HEAD_TO_DEPENDENT)
-            result = SimpleNamespace(ledger=RankLedger.of(edges, ranks, {}), settings=settings)
+            settings = SimpleNamespace(
+                config=config, split="test", direction=HEAD_TO_DEPENDENT, model=config
+            )
+            run = SimpleNamespace(step=None)
+            result = SimpleNamespace(
+                ledger=RankLedger.of(edges, ranks, {}), settings=settings, run=run
+            )
             setattr(self, split, result)
 
     def only(self, test, validation):
         fewer = copy.copy(self)
         for split, functions in (("test", test), ("validation", validation)):
             side = getattr(self, split)
-            ledger = side.ledger.only(functions)
-            setattr(fewer, split, SimpleNamespace(ledger=ledger, settings=side.settings))
+            setattr(fewer, split, SimpleNamespace(ledger=side.ledger.only(functions)))
         return fewer
-
-
-def by_offset(data, config, functions):
-    """The mean score of the best offset, which `test_baselines.py` tests."""
-    splits = (read_edges(data, config, split, functions[split]) for split in SPLITS)
-    return evaluate(*splits).hits["held-out"]["offset"].hits.mean("offset").value[0]
 
 
 def functions_of(data, config):
     return {split: np.unique(read_edges(data, config, split).function) for split in SPLITS}
 
 
-def test_planted_heads_and_best_offsets(data):
-    """The first function is gone, as where the edit finds nothing to change in it."""
-    everything, functions = (functions_of(data, f"python{edit}") for edit in ("", "_distance"))
+def test_planted_heads(data):
+    before = Planted(data, "python")
+    functions = functions_of(data, "python_distance")
     functions = {split: places[places > 0] for split, places in functions.items()}
-    after = Planted(
-        data, "python_distance", lambda places: places % 2 == 0, kept=np.arange(1, 1000)
-    )
-    found = changes(Planted(data, "python"), after, data)
-    assert found.functions == len(functions["test"]) < len(everything["test"])
-    assert found.lost == len(everything["test"]) - len(functions["test"])
-    heads, offset = found.by["heads"], found.by["offset"]
+    # as where the edit finds nothing to change in the first function
+    without_first = np.arange(1, 1000)
+    after = Planted(data, "python_distance", lambda places: places % 2 == 0, without_first)
+    heads = compared_heads(after, before)
+    assert heads.functions == len(functions["test"]) < len(functions_of(data, "python")["test"])
     edges = read_edges(data, "python", "test", functions["test"])
-    names, even = np.array(edges.relations)[edges.relation], edges.function % 2 == 0
-    shares = {name: 100 * even[names == name].mean() for name in heads.difference.relations}
-    assert found.edges == np.isin(names, [*shares]).sum()
-    in_mean = [share for name, share in shares.items() if name not in NOT_IN_MEAN]
+    counts = Counter(edges.relations[number] for number in edges.relation)
+    assert heads.edges.tolist() == [counts[name] for name in heads.difference.relations]
+    shares = [
+        100 * np.mean(edges.function[edges.relation == edges.relations.index(name)] % 2 == 0)
+        for name in heads.difference.relations
+    ]
+    in_mean = [
+        share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN
+    ]
     assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
     assert heads.relations[0].tolist() == pytest.approx([*shares.values()])
     difference, low, high, *_ = heads.difference.mean.at(0)
     assert difference == pytest.approx(heads.means[0] - 100) and low < difference < high < 0
-    expected = [by_offset(data, config, functions) for config in ("python_distance", "python")]
-    assert offset.means == pytest.approx(expected) and expected[0] < expected[1] - 20
+    assert heads.difference.mean.p[0] < 0.001
 
 
-def test_baselines_do_not_change_by_other_words(data):
-    found = changes(Planted(data, "python"), Planted(data, "python_rename_letters"), data)
-    assert found.lost == 0
-    for who in WHO:
-        assert found.by[who].means[0] == found.by[who].means[1]
-        assert found.by[who].difference.mean.at(0)[:3] == (0, 0, 0)
-        assert found.by[who].difference.mean.p[0] == 1
+def test_functions_that_are_others_do_not_compare(data):
+    plain, other = (Planted(data, config) for config in ("python", "python_distance"))
+    shifted = other.test.ledger
+    other.test.ledger = RankLedger.of(
+        shifted.take(np.arange(len(shifted)) != 3), shifted.ranks[:, 1:], {}
+    )
+    with pytest.raises(LedgerError, match="on different edges"):
+        compared_heads(plain, other)
+    other.test.ledger = other.test.ledger.only(np.array([], int))
+    assert compared_heads(plain, other) is None
 
 
-def test_functions_that_are_others_do_not_compare(data, tmp_path):
-    with pytest.raises(
-        LedgerError, match=r"python\.json and python_distance\.json do not have the same edges"
-    ):
-        other = Planted(data, "python_distance")
-        shifted = other.test.ledger
-        other.test.ledger = RankLedger.of(
-            shifted.take(np.arange(len(shifted)) != 3), shifted.ranks[:, 1:], {}
-        )
-        changes(Planted(data, "python"), other, data)
-    nothing = Planted(data, "python_distance")
-    nothing.test.ledger = nothing.test.ledger.only(np.array([], int))
-    assert changes(Planted(data, "python"), nothing, data) is None
-
-
-def findings(config, *models):
+def findings(config, functions, *models):
     """Findings on a config of models of these names."""
     settings = {"model": "m", "revision": "r", "data": "sample@1", "labels": "l", "split": "test"}
     settings |= {"direction": HEAD_TO_DEPENDENT, "config": config}
@@ -133,6 +121,7 @@ def findings(config, *models):
             name=name,
             settings=Settings.model_construct(**{**settings, "model": name}),
             config=config,
+            functions=functions,
         )
         for name in models
     ]
@@ -142,21 +131,24 @@ def findings(config, *models):
 
 
 def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
-    def planted(subject):
-        every = 2 if subject.config == "python_distance" else 1
-        return Planted(data, subject.config, lambda places: places % every == 0)
+    def planted(before, after):
+        every = 2 if after.config == "python_distance" else 1
+        kept = np.arange(1, 1000) if after.config == "python_distance" else None
+        rows = Planted(data, after.config, lambda places: places % every == 0, kept)
+        return compared_heads(rows, Planted(data, before.config))
 
-    monkeypatch.setattr(module, "_probed", planted)
-    everything = [findings("python", "one", "two")]
-    configs = "python_rename_letters", "python_distance", "java"
-    everything += [findings(config, "one") for config in configs]
-    edited = module.read_edited(everything, data)
-    names = "rename-letters", "distance"
-    assert [(one.edit, one.model) for one in edited.pop("python")] == [(of, "one") for of in names]
-    assert edited == {}
-    (part,) = module.edits(everything, module.read_edited(everything, data))
-    assert "the interval shows how large a change may be" in markdown([part])
-    (table,) = (of for of in part.all_parts() if getattr(of, "filters", None) == 0)
-    systems = "one", "best offset", "best baseline"
-    assert [tuple(row[:2]) for row in table.rows] == [*itertools.product(names, systems)]
-    assert [verdict(row[-1]) for row in table.rows[::3]] == ["not significant", "lower"]
+    monkeypatch.setattr(module, "_compared", planted)
+    edited = [f"python{edit}" for edit in ("_rename_letters", "_distance")]
+    names = functions_of(data, "python")["test"]
+    everything = [findings("python", len(names), "one", "two")]
+    everything += [findings(config, len(names), "one") for config in (*edited, "java")]
+    (part,) = module.edits(everything)
+    text = markdown([part])
+    assert "the interval shows how large a change may be" in text
+    table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
+    assert [row[:4] for row in table.rows] == [
+        ["rename-letters", "one", len(names), 0],
+        ["distance", "one", len(names[names > 0]), 1],
+    ]
+    assert [verdict(row[-1]) for row in table.rows] == ["not significant", "lower"]
+    assert [round(row[5]) for row in table.rows] == [100, 100]

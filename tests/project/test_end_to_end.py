@@ -188,14 +188,15 @@ def test_the_merged_entries_say_what_the_ledgers_do(walked, means):
 
 def test_the_board_has_the_merged_scores(walked, means):
     user, found = walked
-    with (user.work / "board" / "board.csv").open(encoding="utf-8", newline="") as file:
+    (table,) = (user.work / "board" / "tables").iterdir()
+    with table.open(encoding="utf-8", newline="") as file:
+        place = MODEL, "first", "1"
         rows = [
-            row
-            for row in csv.DictReader(file)
-            if (row["kind"], row["rule"], row["k"]) == ("model", "first", "1")
+            row for row in csv.DictReader(file) if (row["name"], row["rule"], row["k"]) == place
         ]
-    assert {row["model"] for row in rows} == {MODEL}
-    on_board = {f"{row['config']}-{row['protocol']}": round(float(row["score"]), 2) for row in rows}
+    (row,) = rows
+    columns = {name: name.removesuffix(": UAS") for name in row if name.endswith(": UAS")}
+    on_board = {f"python-{of}": round(float(row[name]), 2) for name, of in columns.items()}
     assert on_board.pop("python-published") == pytest.approx(means["published"], abs=0.005)
     sent = {entry["task_id"].removesuffix(DIRECTION): entry["value"] for entry in found["entries"]}
     assert on_board == sent

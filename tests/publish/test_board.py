@@ -17,7 +17,6 @@ from support.evidence.hits_files import written
 from support.hub.loopback_hub import LoopbackHub, contents
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
-from codesyntax_dataset.protocol import BASELINES
 from codesyntax_dataset.safe_files import printable
 from probing.cli import main
 from probing.evidence.submission import load
@@ -38,7 +37,7 @@ from probing.stats.intervals import ranks
 
 pytestmark = pytest.mark.slow
 
-FILES = ("README.md", "board.csv", "report.md", "index.html")
+FILES = ("README.md", "report.md", "index.html")
 
 
 DATA = "data"
@@ -135,7 +134,7 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
         save(read([folders[place] for place in places], DATA), folder)
         boards.append(contents(folder))
     assert boards[0] == boards[1]
-    assert {Path(file).parts[0] for file in boards[0]} == {*FILES, "models"}
+    assert {Path(file).parts[0] for file in boards[0]} == {*FILES, "models", "tables"}
 
 
 def remarks_of(found: Board) -> dict[str, tuple[str, ...]]:
@@ -217,30 +216,33 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
 def test_csv_and_markdown_have_the_numbers_of_entries(evidence, python, tmp_path):
     """Which are those of reports (`test_submission.py`)."""
     better = of_model(evidence, "user/better", 1)
-    page = save(read([write(tmp_path, {"base": python, "better": better})], DATA), tmp_path / "of")
-    with open(page.with_name("board.csv"), newline="") as file:
+    found = read([write(tmp_path, {"base": python, "better": better})], DATA)
+    page = save(found, tmp_path / "board")
+    (table,) = page.with_name("tables").iterdir()
+    with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    places = ("kind", "model", "protocol", "rule", "k")
-    by_place = {tuple(row[name] for name in places): row for row in rows}
+    by_place = {tuple(row[name] for name in ("name", "rule", "k")): row for row in rows}
     assert len(by_place) == len(rows)
     entry = load(written(python))
-    shown = [("model", "user/base", "score", entry.scores("model"))]
-    shown += [("model", "user/base", "difference", entry.scores("model", "combined"))]
-    shown += [("baseline", kind, "score", entry.scores(kind)) for kind in BASELINES]
-    for kind, name, what, scores in shown:
+    expected = {"user/base": (entry.scores("model"), entry.scores("model", "combined"))}
+    for kind in ("combined", "offset", "keyword"):
+        expected[f"{kind} baseline"] = entry.scores(kind), {}
+    for name, (scores, differences) in expected.items():
         for cell, score in scores.items():
-            row = by_place.get((kind, name, *cell))
-            if row is None:  # of hard edges, the combined baseline alone is shown
-                assert (kind, cell[0]) == ("baseline", "beyond-offset") and name != "combined"
-                continue
-            ends = ["", ", low", ", high", ", p"][: 4 if what == "difference" else 3]
-            told = [float(row[f"{what}{end}"]) for end in ends]
-            assert told == pytest.approx(score[: len(ends)], abs=1e-4)
-    assert by_place["model", "user/better", "held-out", "first", "1"]["first rank"] == "1"
-    of_models = [row for row in rows if row["kind"] == "model"]
-    assert {(row["verified"], row["verified of"]) for row in of_models} == {("0", "")}
-    # in Markdown, the best come first
-    tables = page.with_name("report.md").read_text().partition("## How to read this")[0]
+            if name in ("offset baseline", "keyword baseline") and cell[0] == "beyond-offset":
+                continue  # the combined one alone is shown there
+            protocol, *place = cell
+            row = by_place[(name, *place)]
+            told = [row[f"{protocol}: UAS{end}"] for end in ("", ", low", ", high")]
+            assert [float(number) for number in told] == pytest.approx(score[:3], abs=1e-4)
+            if cell in differences:
+                ends = ("", ", low", ", high", ", p")
+                told = [float(row[f"{protocol}: Δ{end}"]) for end in ends]
+                assert told == pytest.approx(differences[cell][:4], abs=1e-4)
+    assert by_place["user/better", "first", "1"]["held-out: rank"] == "1"
+    assert {row["verified"] for row in rows if "user/" in row["name"]} == {"claimed"}
+    markdown = page.with_name("report.md").read_text()
+    tables = markdown[: markdown.index("## How to read this")]
     lines = [line.split(" | ") for line in tables.splitlines() if line.startswith("| ")][2:]
     means = [float(line[4].split()[0]) for line in lines]
     assert len(means) == 5 and means == sorted(means, reverse=True)

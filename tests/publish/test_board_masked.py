@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,16 @@ from support.evidence.hits_files import written
 from support.evidence.masked_entries import TYPES, entries, masked
 
 from probing.evidence.submission import load
+from probing.evidence.submission_masked import TITLES
 from probing.evidence.submission_masked import masked as masked_of
 from probing.instruments.masking.result import OUTCOMES
 from probing.publish import board
+from probing.report.board import document
 from probing.report.board import save as save_board
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.stats.hits_file import SUFFIX
 
-FILES = ["README.md", "board.csv", "index.html", "masking.csv", "models", "report.md"]
+FILES = ["README.md", "index.html", "models", "report.md", "tables"]
 SKILLS = {"user/good": 0.9, "user/same": 0.9, "user/bad": 0.3}
 
 
@@ -89,25 +92,34 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
 
 
 @pytest.mark.slow
-def test_csv_has_every_mean(scores, saved):
-    with open(saved / "masking.csv", encoding="utf-8", newline="") as file:
+def test_csv_has_the_means_of_the_page(scores, saved):
+    (table,) = (saved / "tables").iterdir()
+    with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 3 * len(OUTCOMES) * (1 + len(TYPES))
-    for row in rows:
-        entry, outcome, name = scores[row["model"]], row["outcome"], row["node type"]
-        if name:
-            hits, of_types = entry.tables["masking"], entry.by_type(entry.tables)
-            counts = len(hits.of(name)), masked_of(hits, name)
-            assert (int(row["functions"]), int(row["masked"])) == counts
-            assert float(row["T1"]) == pytest.approx(of_types[name][outcome].t1, abs=1e-4)
-            assert (row["first rank"], row["T1, low"]) == ("", "")
-            continue
-        for part, systems in (("T1", ["T1"]), ("T0", ["T0"]), ("effect", ["T1", "T0"])):
-            ends = "", ", low", ", high", *([", p"] if part == "effect" else [])
-            told = [float(row[f"{part}{end}"]) for end in ends]
-            score = entry.scores(*systems)[outcome]
-            assert told == pytest.approx(score[: len(ends)], abs=1e-4)
-        assert int(row["first rank"]) <= int(row["last rank"])
+    assert {row["name"] for row in rows} == set(SKILLS) and len(rows) == len(SKILLS)
+    for row, outcome in product(rows, ("jaccard", "restored")):
+        told, arms = [], []
+        for name, compared in (("T1", ["T1"]), ("T0", ["T0"]), ("Δ", ["T1", "T0"])):
+            column = f"{TITLES[outcome]}: {name}"
+            told += [float(row[f"{column}{bound}"]) for bound in ("", ", low", ", high")]
+            estimate = scores[row["name"]].scores(*compared)[outcome]
+            arms += estimate[:3]
+        assert told == pytest.approx(arms, abs=1e-4)
+        assert float(row[f"{TITLES[outcome]}: Δ, p"]) == pytest.approx(estimate.p, abs=1e-4)
+        rank = "3" if row["name"] == "user/bad" else "1–2"
+        assert row[f"{TITLES[outcome]}: rank"] == rank
+
+
+def test_the_page_of_a_model_has_its_node_types(made, scores, tmp_path):
+    report = document(board.read([write(tmp_path, {"good": made["user/good"]})], "data"))
+    (((section,),),) = ([sections] for _, sections in report.models.values())
+    entry, hits = scores["user/good"], scores["user/good"].tables["masking"]
+    by_type = entry.by_type(entry.tables)
+    assert [name for (name, _), *_ in section.parts[0].rows] == list(by_type)
+    for (name, _), functions, sub_tokens, t1, t0, effect, *_ in section.parts[0].rows:
+        assert (functions, sub_tokens) == (len(hits.of(name)), masked_of(hits, name))
+        of_name = by_type[name]["jaccard"]
+        assert [t1, t0, *effect] == pytest.approx([of_name.t1, of_name.t0, *of_name.effect[:4]])
 
 
 def test_an_attention_board_leaves_no_file_of_masking(made, tmp_path):
@@ -118,6 +130,9 @@ def test_an_attention_board_leaves_no_file_of_masking(made, tmp_path):
     pages = [page.read_text() for page in (folder / "models").iterdir()]
     assert len(pages) == 3 and all(name in text for text in pages for name in TYPES)
     save_board(board.Board([], []), folder)
-    left = {path.name: path.read_text().lower() for path in folder.iterdir()}
-    assert left.keys() == {*FILES} - {"masking.csv", "models"}
-    assert not any("mask" in text for text in left.values())
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "index.html",
+        "report.md",
+    ]
+    assert all("mask" not in path.read_text().lower() for path in folder.iterdir())
