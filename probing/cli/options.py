@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from codesyntax_dataset.errors import DatasetError, LedgerError, SourceError, UnknownName
+from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import language_of, unedited
 from codesyntax_dataset.protocol import (
     DIRECTIONS,
@@ -23,9 +23,6 @@ FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
 ANY_PATH = click.Path(path_type=Path)
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
-
-BESIDE = (".errors.json", ".examples.json")
-"""The ends of the names of what stands beside a result: its error analysis, and its examples."""
 
 model = click.argument("model")
 data = click.option(
@@ -232,34 +229,16 @@ def every(
 def results(metavar: str) -> Callable[..., Callable]:
     """The argument of several files, which the help calls `metavar`.
 
-    What is written beside results, and is matched by the same glob, is left out, unless there is
-    nothing else.
+    Error analyses, which stand beside results and are matched by the same glob, are left out,
+    unless there is nothing else.
     """
 
-    def chosen(
-        _context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
-    ) -> tuple[Path, ...]:
-        return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
+    def chosen(_context: object, _parameter: object, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(path for path in paths if not path.name.endswith(".errors.json")) or paths
 
     return click.argument(
         "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen
     )
-
-
-def ledgers(paths: Sequence[Path]) -> list[Path]:
-    """The ledgers in folders, and those given, or beside results that are given instead, each
-    once."""
-    ledgers_of_paths: list[Path] = []
-    for path in paths:
-        beside = path.with_suffix(".ledger.parquet")
-        of_path = beside if path.suffix == ".json" and beside.is_file() else path
-        files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
-        if not files:
-            raise LedgerError(
-                f"{path} has no ledgers: expected what `codesyntax probe --output` writes"
-            )
-        ledgers_of_paths += files
-    return list(dict.fromkeys(ledgers_of_paths))
 
 
 def where(whose: str) -> Callable[..., Callable]:

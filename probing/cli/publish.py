@@ -132,15 +132,13 @@ def demo(output: Path, decoder: bool) -> None:
         probing.mask(TINY, data, control=control, draws=DEMO_DRAWS, output=results)
     report = make([results], data, note)
     page = save(report, (output / "report").resolve())
-    recipe = "\n".join(f"  {line}" for line in RECIPE)
-    click.echo(
-        f"{report.answer}\n\nThe report:\n{page}\n\nNext steps:\n\n"
-        f"See what heads attend to:\n  codesyntax show {EMBEDDED} --data {data} --id 0\n\n"
-        f"See what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked --data {data} --id 0\n\n"
-        f"Compare the two models:\n  codesyntax compare {EMBEDDED} {TINY} --results {results}\n\n"
-        f"Probe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\n"
-        "Use your own model, code or attention: README.md. Whether a model can be probed: codesyntax doctor MODEL"
-    )
+    steps = [
+        f"codesyntax show {EMBEDDED} --data {data} --id 0",
+        f"codesyntax show {TINY} --masked --data {data} --id 0",
+        f"codesyntax compare {EMBEDDED} {TINY} --results {results}",
+        *RECIPE,
+    ]
+    click.echo("\n".join([report.answer, "", str(page), "", "Next steps:", *steps]))
 
 
 # ------------------------------------------------------------------------------------------------------------ the Hub

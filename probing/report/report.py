@@ -168,8 +168,7 @@ def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Sec
 
 
 def _config_section(findings: Findings) -> Section:
-    edges = findings.subjects[0].result.edges
-    about = specs.text("config", findings=findings, settings=findings.settings, edges=edges)
+    about = specs.text("config", findings=findings, first=findings.subjects[0])
     sections: list[Section] = []
     if findings.models:
         tables = [relations.table(findings, model) for model in findings.models]
@@ -191,18 +190,11 @@ def _provenance_table(all_findings: Sequence[Findings]) -> Section:
     rows, skips, notes = [], [], dict[str, None]()
     for findings in all_findings:
         for subject in findings.subjects:
-            result = subject.result
-            rows.append(
-                {
-                    "config": findings.title,
-                    "subject": subject,
-                    "result": result,
-                    "heads": f"{result.layers} × {result.heads}",
-                }
-            )
-            for reason, count in result.skips.items():
+            heads = f"{subject.layers} × {subject.heads}"
+            rows.append({"config": findings.title, "subject": subject, "heads": heads})
+            for reason, count in subject.skips.items():
                 skips.append([findings.title, subject.name, reason, count])
-            notes |= {f"{subject.name}: {note}.": None for note in result.layers_note}
+            notes |= {f"{subject.name}: {note}.": None for note in subject.layers_note}
     skipped = specs.table("skips", skips) if skips else "All functions were scored."
     parts = [specs.table("results", rows), skipped, *notes]
     return Section("provenance", "Results and signatures", parts)

@@ -12,11 +12,11 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
-from probing.instruments.attention.result import ProbeResult, at_step, head_name
+from probing.instruments.attention.result import ProbeResult, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
 from probing.report.document import Table
-from probing.report.words import DIRECTIONS, RULE, K, skipped, starred
+from probing.report.words import RULE, K, skipped, starred
 
 if TYPE_CHECKING:  # each is imported by what makes it
     from probing.evidence.baselines import BaselineResult
@@ -73,23 +73,6 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
         for weights in (is_hard(edges, best_offsets(edges)), None)
     )
     return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
-
-
-def mean_row(result: ProbeResult) -> list[object]:
-    """A result as a row of `summary`."""
-    settings, run = result.settings, result.run
-    where = f"{settings.config}/{settings.split}"
-    if settings.limit is not None:
-        where += f", first {settings.limit}"
-    scores = [result.scores[RULE][k] for k in TABLE_KS]
-    name = ", ".join([at_step(settings.model, run.step), *settings.deviations])
-    return [name, where, settings.direction, result.functions, *scores]
-
-
-def summary(rows: list[list[object]]) -> Table:
-    """Several results in one table."""
-    several = len({row[2] for row in rows}) > 1
-    return specs.table("summary", rows, directions=DIRECTIONS * several)
 
 
 def compared(result: ModelsCompared) -> list[str | Table]:
