@@ -8,11 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
+    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
     TABLE_KS,
@@ -108,7 +111,7 @@ def document(board: Board) -> Report:
     scores = [row for table in attention for row in _score_rows(table, lines[table.name])]
     files = {"board.csv": specs.table("board", scores).to_csv()}
     if masked:
-        masked_scores = [row for table in masked for row in _masked_scores(table)]
+        masked_scores = [row for table in masked for row in _masked_scores(table, links)]
         files[_MASKING] = specs.table("board-masked", masked_scores).to_csv()
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=BOARD_TITLE, about=about, source=source, csv=csv)
@@ -116,11 +119,15 @@ def document(board: Board) -> Report:
     sections += [_masked_models(table, links) for table in masked]
     reading = [text for _, *texts in guides for text in texts]
     sections.append(Section("reading", "How to read this", reading))
+    refused: Table | str = "All files were read."
+    if board.left_out:
+        refused = specs.table("board-left-out", map(list, board.left_out), "left-out", within="")
+    sections.append(Section("left-out", "Left out", [refused]))
     return Report(
         command="board",
         source=source,
         title=BOARD_TITLE,
-        sections=[*sections, _entries_left_out(board)],
+        sections=sections,
         about=f"{about} All scores: {csv}. The tables as Markdown: report.md.",
         files=files,
         models={links[name]: (name, sections) for name, sections in details.items()},
@@ -153,13 +160,15 @@ def _page_name(row: BoardRow) -> str:
     return f"{printable(row.model)}@{row.revision[:12]}"
 
 
-def _who(row: BoardRow) -> dict[str, Any]:
-    """The model of a row and its state, as all tables have them."""
+def _who(row: BoardRow, links: Mapping[str, str]) -> dict[str, Any]:
+    """The model of a row and its state, as all tables have them, with the link to its page."""
     functions, total, reference = row.verified or (0, None, None)
     return {
-        "row": row,
         "model": printable(row.model),
+        "link": [printable(row.model), links[_page_name(row)]],
         "revision": row.revision,
+        "commit": row.revision[:12],
+        "status": _status(row),
         "family": printable(row.family),
         "verified": functions,
         "verified_of": total,
@@ -173,16 +182,6 @@ def _rank_range(ranks: tuple[int, int]) -> dict[str, Any]:
     """A rank, or a range of ranks, and its ends."""
     first, last = ranks
     return {"first_rank": first, "last_rank": last, "rank": "–".join(map(str, {first: 0, last: 0}))}
-
-
-def _on_page(row: BoardRow, links: Mapping[str, str]) -> dict[str, Any]:
-    """The model of a row on a page, with the link to its own."""
-    return {
-        "link": [printable(row.model), links[_page_name(row)]],
-        "commit": row.revision[:12],
-        "family": printable(row.family),
-        "status": _status(row),
-    }
 
 
 def _status(row: BoardRow) -> list[str]:
@@ -220,11 +219,6 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(texts) or "none"
 
 
-def _entries_left_out(board: Board) -> Section:
-    table = specs.table("board-left-out", map(list, board.left_out), "left-out", within="")
-    return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
-
-
 # -------------------------------------------------------------------------------------------------- attention probes
 
 
@@ -242,8 +236,7 @@ def _attention_lines(table: BoardTable, links: Mapping[str, str]) -> list[dict[s
                     gain = row.differences.get(cell)
                     scored = {"score": row.means[cell], "difference": gain}
                     means[protocol] = {**scored, **_rank_range(ranks[cell])}
-            line = {"kind": "model", **_who(row), **_on_page(row, links), "means": means}
-            of_cell.append(line)
+            of_cell.append({"kind": "model", **_who(row, links), "means": means})
         for name, scores in _baselines(table).items():
             known = [protocol for protocol in shown if (protocol, rule, k) in scores]
             means = {protocol: {"score": scores[protocol, rule, k]} for protocol in known}
@@ -260,16 +253,13 @@ def _headline_score(means: Mapping[str, Any], protocol: str) -> float:
 
 def _score_rows(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row for each score of the lines of a table."""
-    about = {"board": table.name, **{name: table.shared[name] for name in _TABLE_COUNTS}}
+    about = {"board": table.name, **{name: table.shared[name] for name in ("functions", "edges")}}
     about |= {name: getattr(table.settings, name) for name in _OF_ATTENTION}
     return [
         {**about, **line, "protocol": protocol, **scored}
         for line in lines
         for protocol, scored in line["means"].items()
     ]
-
-
-_TABLE_COUNTS = ("functions", "edges")
 
 
 def _models_table(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> Section:
@@ -345,13 +335,8 @@ def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict
                         "gain": score.value - rival,
                     }
             lines.append(line)
-        rows += sorted(lines, key=_by_gain)
+        rows += sorted(lines, key=lambda line: -line.get(HELD_OUT, {}).get("gain", -np.inf))
     return rows
-
-
-def _by_gain(line: Mapping[str, Any]) -> tuple[bool, float]:
-    known = line.get(PROTOCOLS[0])
-    return known is None, -known["gain"] if known else 0
 
 
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
@@ -370,7 +355,7 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
 # ------------------------------------------------------------------------------------------------------ masked syntax
 
 
-def _masked_scores(table: BoardTable) -> list[dict[str, Any]]:
+def _masked_scores(table: BoardTable, links: Mapping[str, str]) -> list[dict[str, Any]]:
     """A row for each model, outcome and node type, and one without a node type for their mean,
     which has the ranks."""
     rows: list[dict[str, Any]] = []
@@ -381,7 +366,7 @@ def _masked_scores(table: BoardTable) -> list[dict[str, Any]]:
         whole = {"functions": row.entry.scored}
         whole["masked"] = sum(of_type["masked"] for of_type in types)
         for outcome, mean in _masked_means(row, ranks).items():
-            about = {**of_table, **_who(row), "outcome": outcome}
+            about = {**of_table, **_who(row, links), "outcome": outcome}
             rows.append({**about, **whole, **mean})
             rows += [{**about, **of_type, **of_type[outcome]} for of_type in types]
     return rows
@@ -410,7 +395,7 @@ def _by_type(row: BoardRow) -> list[dict[str, Any]]:
         group = tables[MASKING].groups[name]
         of_type = {
             "node_type": name,
-            "few": group.few,
+            "marked": [name, "few functions" * group.few],
             "functions": len(group.n),
             "masked": masked(tables[MASKING], name),
         }
@@ -426,7 +411,7 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     for row, ranks in zip(table.rows, table.ranks):
         means = _masked_means(row, ranks).items()
         titled = {TITLES[outcome]: mean for outcome, mean in means}
-        lines.append({"titles": titled, **_on_page(row, links)})
+        lines.append({"titles": titled, **_who(row, links)})
     titles = [TITLES[outcome] for outcome in _SHOWN]
     rows = sorted(lines, key=lambda line: -line["titles"][titles[0]]["T1"].value)
     groups = sorted(table.rows[0].entry.tables[MASKING].groups.items())
@@ -443,11 +428,7 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
     entry = row.entry
     assert isinstance(entry, MaskedSubmission)
-    rows = [
-        {**of_type, "node_type": [of_type["node_type"], "few functions" * of_type["few"]]}
-        for of_type in _by_type(row)
-    ]
     name, units = f"{_anchor(table)}-node-types", _units(table)
-    types = specs.table("board-node-types", rows, name, within="", units=units)
+    types = specs.table("board-node-types", _by_type(row), name, within="", units=units)
     dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
     return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]
