@@ -13,7 +13,7 @@ import click
 import probing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
+from codesyntax_dataset.protocol import RULES, SPLITS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
 from probing.cli.group import (
@@ -45,10 +45,7 @@ from probing.cli.group import (
     help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
 @options.shared("dtype device batch_tokens limit sample shard direction max_length")
-@click.option(
-    "--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself."
-)
-@options.shared("seed wide as_json")
+@options.shared("control seed wide as_json")
 def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) -> None:
     """Score the attention heads of models.
 
@@ -119,16 +116,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
 
 @main.command()
 @options.results("LEDGER...")
-@click.option(
-    "--csv",
-    type=options.FILE_PATH,
-    help="Also write every score, difference, interval and p to this CSV file.",
-)
-@click.option(
-    "--data",
-    help="The dataset, for the baselines in the CSV file, if it is no longer where results found it.",
-)
-@options.shared("cluster wide as_json")
+@options.shared("csv moved_data cluster wide as_json")
 def score(
     results: tuple[Path, ...],
     csv: Path | None,
@@ -174,8 +162,7 @@ def score(
 
 @main.command()
 @click.argument("result", type=options.FILE_PATH)
-@options.where("result")
-@options.device
+@options.shared("moved_model moved_data device")
 @click.option(
     "--rule",
     default="first",

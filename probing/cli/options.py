@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import language_of, unedited
 from codesyntax_dataset.protocol import (
+    CONTROLS,
     DIRECTIONS,
     PAPER_LENGTH,
     SPLITS,
@@ -59,7 +60,7 @@ seed = click.option(
     "--seed",
     default=0,
     type=NATURAL,
-    help="Random seed of the control, or without one of --sample.",
+    help="Random seed of controls and of --sample.",
 )
 splits = click.option(
     "--split",
@@ -99,6 +100,20 @@ batch_tokens = click.option(
 
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=POSITIVE, help="Skip functions with more sub-tokens."
+)
+control = click.option(
+    "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
+)
+moved_model = click.option(
+    "--model", help="The model, if it is no longer where the result found it."
+)
+moved_data = click.option(
+    "--data", help="The dataset, if it is no longer where the results found it."
+)
+csv = click.option(
+    "--csv",
+    type=FILE_PATH,
+    help="Also write every score with its difference, interval and p to this CSV file.",
 )
 cluster = click.option(
     "--cluster",
@@ -239,15 +254,3 @@ def results(metavar: str) -> Callable[..., Callable]:
     return click.argument(
         "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen
     )
-
-
-def where(whose: str) -> Callable[..., Callable]:
-    """The options `--model` and `--data` for what a result was made with; `whose`: "result" or
-    "results"."""
-    model = click.option(
-        "--model", help=f"The model, if it is no longer where the {whose} found it."
-    )
-    dataset = click.option(
-        "--data", help=f"The dataset, if it is no longer where the {whose} found it."
-    )
-    return lambda command: model(dataset(command))

@@ -31,7 +31,7 @@ DEMO_DRAWS = 1
 @main.command()
 @options.results("RESULT...")
 @click.option("--output", default="report", type=options.FOLDER_PATH, help="The folder to write.")
-@click.option("--data", help="The dataset, if it is no longer where the results found it.")
+@options.moved_data
 @click.option(
     "--format",
     default="html",
@@ -219,9 +219,7 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
     metavar="USER/REPO",
     help="The dataset repository that collects the entries of a board.",
 )
-@click.option(
-    "--device", help="The device for running results again.  [default: a CUDA GPU if available]"
-)
+@options.device
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -256,9 +254,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, **arguments: Any) -> None:
 @click.option(
     "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
 )
-@click.option(
-    "--device", help="The device for running entries again.  [default: a CUDA GPU if available]"
-)
+@options.device
 @click.option(
     "--seed", type=options.NATURAL, help="Draw other functions.  [default: the draw of `submit`]"
 )
@@ -290,7 +286,7 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
 @click.option(
     "--output", default="entries", type=options.FOLDER_PATH, help="The folder to write into."
 )
-@click.option("--data", help="The dataset, if it is no longer where the results found it.")
+@options.moved_data
 def export(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     """Write results as entries, which boards read.
 

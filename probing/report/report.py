@@ -126,8 +126,10 @@ def sections(
         *(_attention_sections(all_findings, data) if all_findings else []),
         *syntaxeval.sections(masked),
         *_on_their_own(others),
-        *(_about_results(all_findings) if all_findings else []),
     ]
+    if all_findings:
+        rest.append(Section("method", "How to read this", method("attention")))
+        rest.append(_provenance_table(all_findings))
     fold(rest)
     if all_findings:
         return [headline.section(all_findings), *rest]
@@ -177,13 +179,6 @@ def _config_section(findings: Findings) -> Section:
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))
     return Section(findings.name, findings.title, notes, sections)
-
-
-def _about_results(all_findings: Sequence[Findings]) -> list[Section]:
-    return [
-        Section("method", "How to read this", method("attention")),
-        _provenance_table(all_findings),
-    ]
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:
