@@ -80,11 +80,8 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    options.check(configs=arguments["configs"], splits=arguments["splits"])
-    if arguments["shard"] is None:
-        options.sample_if_none(arguments["data"], arguments["configs"], [name for name, _ in named])
-        arguments["data"] = options.of_code(arguments["data"], arguments["configs"])
-    options.check(arguments["data"])
+    options.check(arguments["configs"], arguments["splits"])
+    options.build_missing(arguments, arguments["configs"], [name for name, _ in named])
     from probing.report.document import print_parts
     from probing.report.headline import answer
 

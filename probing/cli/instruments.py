@@ -196,10 +196,7 @@ def _run_instrument(
         asked = " ".join(arguments["node_types"])
         arguments["node_types"] = asked.replace(",", " ").split() or None
     quiet_libraries()
-    if arguments["shard"] is None:
-        options.sample_if_none(arguments["data"], configs, [model])
-        arguments["data"] = options.of_code(arguments["data"], configs)
-    options.check(arguments["data"])
+    options.build_missing(arguments, configs, [model])
     from probing.runs.session import Session
 
     where_and_how = ("revision", "dtype", "device", "max_length")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -149,11 +150,7 @@ def with_gguf(model: str, gguf: str | None) -> str:
     return f"{model}/{gguf}" if gguf else model
 
 
-def check(
-    data_: str | None = None,
-    configs: Sequence[str] = (),
-    splits: Sequence[str] = (),
-) -> None:
+def check(configs: Sequence[str], splits: Sequence[str] = ()) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of
     their kind."""
     for config in configs:
@@ -161,25 +158,28 @@ def check(
     for split in splits:
         if split not in SPLITS:
             raise UnknownName("split", split, SPLITS)
-    if data_ is not None and not Path(data_).is_dir():
+
+
+def build_missing(arguments: dict[str, Any], configs: Sequence[str], models: Sequence[str]) -> None:
+    """Build the dataset of a command that names none, or code, and check that it can be one. Of
+    several processes, each would build it."""
+    if arguments["shard"] is None and os.environ.get("WORLD_SIZE", "1") == "1":
+        sample_if_none(arguments["data"], configs, models)
+        arguments["data"] = of_code(arguments["data"], configs)
+    if not Path(arguments["data"]).is_dir():
         from probing.runs.data import check_id
 
-        check_id(data_)
+        check_id(arguments["data"])
 
 
 def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> None:
     """Build the embedded sample where commands read by default, if nothing is there and no data are
     named.
 
-    A single model is located first, so that nothing is built for a name that is wrong. Of several
-    processes, each would build the sample.
+    A single model is located first, so that nothing is built for a name that is wrong.
     """
     source = click.get_current_context().get_parameter_source("data")
-    if (
-        source is not ParameterSource.DEFAULT
-        or Path(data).exists()
-        or os.environ.get("WORLD_SIZE", "1") != "1"
-    ):
+    if source is not ParameterSource.DEFAULT or Path(data).exists():
         return
     from codesyntax_dataset.build import build
     from probing.models.location import checkpoints, loading, locate
@@ -193,7 +193,7 @@ def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> 
 
 def of_code(data: str, configs: Sequence[str]) -> str:
     """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a
-    folder of code; else `data`. Of several processes, each would build it.
+    folder of code; else `data`.
 
     Raises DatasetError if that folder is of other code, such as the same before it was edited.
     """
@@ -201,7 +201,7 @@ def of_code(data: str, configs: Sequence[str]) -> str:
     from codesyntax_dataset.metadata import SUMS
 
     folder = Path(data)
-    if not folder.is_dir() or (folder / SUMS).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
+    if not folder.is_dir() or (folder / SUMS).exists():
         return data
     suffixes = tuple(suffix for config in configs for suffix in language_of(config).suffixes)
     if not any(path.name.endswith(suffixes) for path in folder.rglob("*")):

@@ -19,7 +19,6 @@ from codesyntax_dataset.protocol import (
     BEYOND_OFFSET,
     HELD_OUT,
     PROTOCOLS,
-    PUBLISHED,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
@@ -183,23 +182,11 @@ class Findings:
         return [subject for subject in self.subjects if subject.is_model]
 
     @property
-    def subject(self) -> dict[str, Subject]:
-        """Name -> the model or control."""
-        return {subject.name: subject for subject in self.subjects}
-
-    @property
     def kinds(self) -> dict[str, str]:
         """Who is scored on the same functions -> its kind: models, controls and baselines."""
         controls = dict.fromkeys((RANDOM_BEST, RANDOM_HEAD), "control")
         baselines = dict.fromkeys(kinds_of(self.config), "baseline")
         return {subject.name: subject.kind for subject in self.subjects} | controls | baselines
-
-    def title_of(self, name: str) -> str:
-        """The name of a subject or system, in words."""
-        if name == RANDOM_HEAD:
-            return "random attention, a head on average"
-        drawn = self.score(name, PUBLISHED) if name == RANDOM_BEST else None
-        return f"{name}, {drawn.chosen}" if drawn else name
 
     @property
     def ranked(self) -> list[Subject]:

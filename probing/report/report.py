@@ -23,7 +23,7 @@ from probing.report import (
     specs,
     syntaxeval,
 )
-from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
 from probing.report.results import parts
@@ -102,17 +102,6 @@ MODELS_ON_A_PAGE = 5
 """The most models of a config whose tables are on the page: with more, they are files only."""
 
 
-def _of_models(findings: Findings, key: str, title: str, parts: Sequence[Part]) -> Section:
-    """A section with tables of each model, or with the way to their files."""
-    section = Section(f"{findings.name}-{key}", title, parts)
-    if len(findings.models) > MODELS_ON_A_PAGE:
-        section.drawn = [part for part in parts if isinstance(part, Table)]
-        section.parts = [
-            f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
-        ]
-    return section
-
-
 def sections(
     all_findings: Sequence[Findings],
     masked: Sequence[MaskedModels] = (),
@@ -174,7 +163,11 @@ def _config_section(findings: Findings) -> Section:
     sections: list[Section] = []
     if findings.models:
         tables = [relations.table(findings, model) for model in findings.models]
-        sections.append(_of_models(findings, "relations", "Relation by relation", tables))
+        section = Section(f"{findings.name}-relations", "Relation by relation", tables)
+        if len(tables) > MODELS_ON_A_PAGE:
+            told = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
+            section.drawn, section.parts = tables, [told]
+        sections.append(section)
     notes = [about]
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))
