@@ -6,29 +6,26 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import probing
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
+from codesyntax_dataset.protocol import RULES, SPLITS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
 from probing.cli.group import (
     main,
     note,
     note_frame,
-    note_saved,
     note_shard,
     one_line,
     print_made,
     print_saved,
     quiet_libraries,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @main.command()
@@ -48,10 +45,7 @@ if TYPE_CHECKING:
     help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
 @options.shared("dtype device batch_tokens limit sample shard direction max_length")
-@click.option(
-    "--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself."
-)
-@options.shared("seed wide as_json")
+@options.shared("control seed wide as_json")
 def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) -> None:
     """Score the attention heads of models.
 
@@ -60,7 +54,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     revision. A folder of checkpoints stands for all of them. Without --data, and without a dataset
     in the folder codesyntax, the embedded sample is built there.
 
-    Heads are chosen on the split validation and scored on test: the held-out score comes first,
+    Heads are chosen on the split validation and scored on test: the held-out score comes last,
     beside the best baseline. Several models run one after the other; a model that fails does not
     stop the rest, and the exit status is then 1. Under `accelerate launch` or `torchrun`, the
     processes share the work.
@@ -79,74 +73,47 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
         raise click.UsageError(
             "--revision is that of one model: give MODEL@REVISION for each of several"
         )
-    several = (
-        len(named) > 1 or len(checkpoints(named[0][0], arguments["revisions"] or named[0][1])) > 1
-    )
-    if as_json and several:
+    model, revisions = named[0]
+    if as_json and (
+        len(named) > 1 or len(checkpoints(model, arguments["revisions"] or revisions)) > 1
+    ):
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    options.check(configs=arguments["configs"], splits=arguments["splits"])
-    if arguments["shard"] is None:
-        options.sample_if_none(arguments["data"], arguments["configs"], [name for name, _ in named])
-        arguments["data"] = options.of_code(arguments["data"], arguments["configs"])
-    options.check(arguments["data"])
+    options.check(arguments["configs"], arguments["splits"])
+    options.build_missing(arguments, arguments["configs"], [name for name, _ in named])
     from probing.report.document import print_parts
     from probing.report.headline import answer
-    from probing.report.results import mean_row, summary
 
-    failed, means, single, failure = [], [], [], None
     held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
+    output, failed, probed = arguments["output"], dict[str, str](), []
     with tempfile.TemporaryDirectory() as scratch:
-        folder, files = arguments["output"] or Path(scratch), []
         for done in probing.probe_models(names, **arguments):
-            if done.error is not None and len(named) == 1:
-                failure = done.error
-                break
             if done.error is not None:
-                failed.append(f"{done.model}: {one_line(done.error)}")
+                if len(named) == 1:
+                    raise done.error
+                failed[f"{done.model}: {one_line(done.error)}"] = done.model
             if done.result is None:
                 continue
+            if not held_out or done.split != "validation":
+                print_saved(done.result, output, wide, as_json)
             if held_out:
-                files.append(
-                    done.result.paths(folder)[0]
-                    if arguments["output"]
-                    else done.result.save(folder)
-                )
-            if several:
-                means.append(mean_row(done.result))
-                note_saved(done.result, arguments["output"])
-            elif not held_out or done.split != "validation":
-                single.append(done.result)
-        if files and failure is None:
+                file = done.result.paths(output)[0] if output else done.result.save(scratch)
+                probed.append((done.model, file))
+        if files := [file for model, file in probed if model not in failed.values()]:
             print_parts(answer(files, arguments["data"]), wide)
-    for result in single:
-        print_saved(result, arguments["output"], wide, as_json)
-    if means and (failure is not None or not files):
-        print_parts([summary(means)], wide)
-    if failure is not None:
-        raise failure
-    note_shard(arguments["shard"], arguments["output"])
+    note_shard(arguments["shard"], output)
     if failed:
         from probing.runs.session import processes_of_run
 
-        for text in dict.fromkeys(failed) if processes_of_run().main else ():
+        for text in failed if processes_of_run().main else ():
             click.echo(f"Error: {printable(text, most=10_000)}", err=True)
         sys.exit(1)
 
 
 @main.command()
 @options.results("LEDGER...")
-@click.option(
-    "--csv",
-    type=options.FILE_PATH,
-    help="Also write every score, difference, interval and p to this CSV file.",
-)
-@click.option(
-    "--data",
-    help="The dataset, for the baselines in the CSV file, if it is no longer where results found it.",
-)
-@options.shared("cluster wide as_json")
+@options.shared("csv moved_data cluster wide as_json")
 def score(
     results: tuple[Path, ...],
     csv: Path | None,
@@ -166,9 +133,18 @@ def score(
     from probing.report.results import parts
     from probing.runs.ledger_file import instrument_of
     from probing.runs.repositories import clustered_by
-    from probing.runs.saved import result_path
+    from probing.runs.saved import ledger_path, result_path
 
-    ledgers = options.ledgers(results)
+    ledgers: dict[Path, None] = {}
+    for path in results:
+        files = [ledger_path(path) if path.suffix == ".json" else path]
+        if path.is_dir():
+            files = sorted(path.glob("*.ledger.parquet"))
+        if not files:
+            raise LedgerError(
+                f"{path} has no ledgers: expected what `codesyntax probe --output` writes"
+            )
+        ledgers |= dict.fromkeys(files)
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
     with clustered_by(cluster, data):
@@ -183,8 +159,7 @@ def score(
 
 @main.command()
 @click.argument("result", type=options.FILE_PATH)
-@options.where("result")
-@options.device
+@options.shared("moved_model moved_data device")
 @click.option(
     "--rule",
     default="first",

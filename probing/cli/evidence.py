@@ -12,7 +12,6 @@ import click
 import probing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
 from probing.cli.group import (
@@ -27,8 +26,7 @@ from probing.cli.group import (
 
 @main.command()
 @options.results("RESULT...")
-@options.where("result")
-@options.device
+@options.shared("moved_model moved_data device")
 @click.option(
     "--functions",
     type=options.POSITIVE,
@@ -113,17 +111,7 @@ def compare(first: str, second: str, results: tuple[Path, ...], cluster: str, wi
     default="test",
     help="The split to score; held-out baselines are chosen on `validation`.",
 )
-@click.option(
-    "--direction",
-    type=click.Choice(DIRECTIONS),
-    help="The direction in which to search.  [default: head-to-dependent; dependent-to-head for sentences]",
-)
-@click.option(
-    "--csv",
-    type=options.FILE_PATH,
-    help="Also write every score with its interval to this CSV file, as `score` does.",
-)
-@options.shared("wide")
+@options.shared("direction csv wide")
 def baseline(wide: bool, csv: Path | None, **arguments: Any) -> None:
     """Score the baselines that need no model.
 

@@ -190,12 +190,8 @@ def print_saved(
 
     if result is not None:
         print_made(result, parts, wide, as_json)
-        note_saved(result, output)
-
-
-def note_saved(result: Result, output: Path | None) -> None:
-    if output:
-        note(f"wrote {result.paths(output)[0]}")
+        if output:
+            note(f"wrote {result.paths(output)[0]}")
 
 
 def note_shard(shard: str | None, output: Path | None) -> None:

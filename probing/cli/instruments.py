@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import probing
-from codesyntax_dataset.protocol import CONTROLS, RANDOM_WEIGHTS
+from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.cli import options
 from probing.cli.group import main, note_shard, print_saved, quiet_libraries
 
@@ -52,10 +52,9 @@ _node_types = click.option(
     type=options.POSITIVE,
     help="The number of random controls of each masked copy.  [default: 20; 2 for a decoder, which takes longer]",
 )
-@click.option(
-    "--seed", default=0, type=options.NATURAL, help="Random seed of the controls and of --sample."
+@options.shared(
+    "seed output revision device batch_tokens limit sample shard max_length wide as_json"
 )
-@options.shared("output revision device batch_tokens limit sample shard max_length wide as_json")
 def mask(controls: tuple[str, ...], **arguments: Any) -> None:
     """Mask syntax, let MODEL restore it, compare trees.
 
@@ -132,10 +131,7 @@ def surprise(**arguments: Any) -> None:
     help="Draw at most this many edges of each relation and split.",
 )
 @options.shared("output revision dtype device limit sample shard max_length")
-@click.option(
-    "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
-)
-@options.shared("seed wide as_json")
+@options.shared("control seed wide as_json")
 def inform(**arguments: Any) -> None:
     """Measure what all heads add to words and positions.
 
@@ -155,9 +151,7 @@ def inform(**arguments: Any) -> None:
     type=options.POSITIVE,
     help="Compare with at most this many other heads of the layer.",
 )
-@click.option(
-    "--seed", default=0, type=options.NATURAL, help="Random seed of these heads and of --sample."
-)
+@options.seed
 @click.option(
     "--output",
     type=options.FOLDER_PATH,
@@ -202,10 +196,7 @@ def _run_instrument(
         asked = " ".join(arguments["node_types"])
         arguments["node_types"] = asked.replace(",", " ").split() or None
     quiet_libraries()
-    if arguments["shard"] is None:
-        options.sample_if_none(arguments["data"], configs, [model])
-        arguments["data"] = options.of_code(arguments["data"], configs)
-    options.check(arguments["data"])
+    options.build_missing(arguments, configs, [model])
     from probing.runs.session import Session
 
     where_and_how = ("revision", "dtype", "device", "max_length")

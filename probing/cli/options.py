@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from codesyntax_dataset.errors import DatasetError, LedgerError, SourceError, UnknownName
+from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import language_of, unedited
 from codesyntax_dataset.protocol import (
+    CONTROLS,
     DIRECTIONS,
     PAPER_LENGTH,
     SPLITS,
@@ -23,9 +25,6 @@ FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
 ANY_PATH = click.Path(path_type=Path)
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
-
-BESIDE = (".errors.json", ".examples.json")
-"""The ends of the names of what stands beside a result: its error analysis, and its examples."""
 
 model = click.argument("model")
 data = click.option(
@@ -62,7 +61,7 @@ seed = click.option(
     "--seed",
     default=0,
     type=NATURAL,
-    help="Random seed of the control, or without one of --sample.",
+    help="Random seed of controls and of --sample.",
 )
 splits = click.option(
     "--split",
@@ -103,6 +102,20 @@ batch_tokens = click.option(
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=POSITIVE, help="Skip functions with more sub-tokens."
 )
+control = click.option(
+    "--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself."
+)
+moved_model = click.option(
+    "--model", help="The model, if it is no longer where the result found it."
+)
+moved_data = click.option(
+    "--data", help="The dataset, if it is no longer where the results found it."
+)
+csv = click.option(
+    "--csv",
+    type=FILE_PATH,
+    help="Also write every score with its difference, interval and p to this CSV file.",
+)
 cluster = click.option(
     "--cluster",
     default="function",
@@ -137,11 +150,7 @@ def with_gguf(model: str, gguf: str | None) -> str:
     return f"{model}/{gguf}" if gguf else model
 
 
-def check(
-    data_: str | None = None,
-    configs: Sequence[str] = (),
-    splits: Sequence[str] = (),
-) -> None:
+def check(configs: Sequence[str], splits: Sequence[str] = ()) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of
     their kind."""
     for config in configs:
@@ -149,25 +158,28 @@ def check(
     for split in splits:
         if split not in SPLITS:
             raise UnknownName("split", split, SPLITS)
-    if data_ is not None and not Path(data_).is_dir():
+
+
+def build_missing(arguments: dict[str, Any], configs: Sequence[str], models: Sequence[str]) -> None:
+    """Build the dataset of a command that names none, or code, and check that it can be one. Of
+    several processes, each would build it."""
+    if arguments["shard"] is None and os.environ.get("WORLD_SIZE", "1") == "1":
+        sample_if_none(arguments["data"], configs, models)
+        arguments["data"] = of_code(arguments["data"], configs)
+    if not Path(arguments["data"]).is_dir():
         from probing.runs.data import check_id
 
-        check_id(data_)
+        check_id(arguments["data"])
 
 
 def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> None:
     """Build the embedded sample where commands read by default, if nothing is there and no data are
     named.
 
-    A single model is located first, so that nothing is built for a name that is wrong. Of several
-    processes, each would build the sample.
+    A single model is located first, so that nothing is built for a name that is wrong.
     """
     source = click.get_current_context().get_parameter_source("data")
-    if (
-        source is not ParameterSource.DEFAULT
-        or Path(data).exists()
-        or os.environ.get("WORLD_SIZE", "1") != "1"
-    ):
+    if source is not ParameterSource.DEFAULT or Path(data).exists():
         return
     from codesyntax_dataset.build import build
     from probing.models.location import checkpoints, loading, locate
@@ -181,7 +193,7 @@ def sample_if_none(data: str, configs: Sequence[str], models: Sequence[str]) -> 
 
 def of_code(data: str, configs: Sequence[str]) -> str:
     """The dataset of the functions in `data`, built in the folder codesyntax-NAME, if it is a
-    folder of code; else `data`. Of several processes, each would build it.
+    folder of code; else `data`.
 
     Raises DatasetError if that folder is of other code, such as the same before it was edited.
     """
@@ -189,7 +201,7 @@ def of_code(data: str, configs: Sequence[str]) -> str:
     from codesyntax_dataset.metadata import SUMS
 
     folder = Path(data)
-    if not folder.is_dir() or (folder / SUMS).exists() or os.environ.get("WORLD_SIZE", "1") != "1":
+    if not folder.is_dir() or (folder / SUMS).exists():
         return data
     suffixes = tuple(suffix for config in configs for suffix in language_of(config).suffixes)
     if not any(path.name.endswith(suffixes) for path in folder.rglob("*")):
@@ -232,43 +244,13 @@ def every(
 def results(metavar: str) -> Callable[..., Callable]:
     """The argument of several files, which the help calls `metavar`.
 
-    What is written beside results, and is matched by the same glob, is left out, unless there is
-    nothing else.
+    Error analyses, which stand beside results and are matched by the same glob, are left out,
+    unless there is nothing else.
     """
 
-    def chosen(
-        _context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]
-    ) -> tuple[Path, ...]:
-        return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
+    def chosen(_context: object, _parameter: object, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(path for path in paths if not path.name.endswith(".errors.json")) or paths
 
     return click.argument(
         "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen
     )
-
-
-def ledgers(paths: Sequence[Path]) -> list[Path]:
-    """The ledgers in folders, and those given, or beside results that are given instead, each
-    once."""
-    ledgers_of_paths: list[Path] = []
-    for path in paths:
-        beside = path.with_suffix(".ledger.parquet")
-        of_path = beside if path.suffix == ".json" and beside.is_file() else path
-        files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [of_path]
-        if not files:
-            raise LedgerError(
-                f"{path} has no ledgers: expected what `codesyntax probe --output` writes"
-            )
-        ledgers_of_paths += files
-    return list(dict.fromkeys(ledgers_of_paths))
-
-
-def where(whose: str) -> Callable[..., Callable]:
-    """The options `--model` and `--data` for what a result was made with; `whose`: "result" or
-    "results"."""
-    model = click.option(
-        "--model", help=f"The model, if it is no longer where the {whose} found it."
-    )
-    dataset = click.option(
-        "--data", help=f"The dataset, if it is no longer where the {whose} found it."
-    )
-    return lambda command: model(dataset(command))

@@ -31,7 +31,7 @@ DEMO_DRAWS = 1
 @main.command()
 @options.results("RESULT...")
 @click.option("--output", default="report", type=options.FOLDER_PATH, help="The folder to write.")
-@click.option("--data", help="The dataset, if it is no longer where the results found it.")
+@options.moved_data
 @click.option(
     "--format",
     default="html",
@@ -132,15 +132,13 @@ def demo(output: Path, decoder: bool) -> None:
         probing.mask(TINY, data, control=control, draws=DEMO_DRAWS, output=results)
     report = make([results], data, note)
     page = save(report, (output / "report").resolve())
-    recipe = "\n".join(f"  {line}" for line in RECIPE)
-    click.echo(
-        f"{report.answer}\n\nThe report:\n{page}\n\nNext steps:\n\n"
-        f"See what heads attend to:\n  codesyntax show {EMBEDDED} --data {data} --id 0\n\n"
-        f"See what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked --data {data} --id 0\n\n"
-        f"Compare the two models:\n  codesyntax compare {EMBEDDED} {TINY} --results {results}\n\n"
-        f"Probe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\n"
-        "Use your own model, code or attention: README.md. Whether a model can be probed: codesyntax doctor MODEL"
-    )
+    steps = [
+        f"codesyntax show {EMBEDDED} --data {data} --id 0",
+        f"codesyntax show {TINY} --masked --data {data} --id 0",
+        f"codesyntax compare {EMBEDDED} {TINY} --results {results}",
+        *RECIPE,
+    ]
+    click.echo("\n".join([report.answer, "", str(page), "", "Next steps:", *steps]))
 
 
 # ------------------------------------------------------------------------------------------------------------ the Hub
@@ -221,9 +219,7 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
     metavar="USER/REPO",
     help="The dataset repository that collects the entries of a board.",
 )
-@click.option(
-    "--device", help="The device for running results again.  [default: a CUDA GPU if available]"
-)
+@options.device
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -258,9 +254,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, **arguments: Any) -> None:
 @click.option(
     "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
 )
-@click.option(
-    "--device", help="The device for running entries again.  [default: a CUDA GPU if available]"
-)
+@options.device
 @click.option(
     "--seed", type=options.NATURAL, help="Draw other functions.  [default: the draw of `submit`]"
 )
@@ -292,7 +286,7 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
 @click.option(
     "--output", default="entries", type=options.FOLDER_PATH, help="The folder to write into."
 )
-@click.option("--data", help="The dataset, if it is no longer where the results found it.")
+@options.moved_data
 def export(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     """Write results as entries, which boards read.
 

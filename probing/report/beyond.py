@@ -35,12 +35,9 @@ def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:
 
 
 def _sizes(hard: ScoredRow) -> dict[str, float]:
-    """How many relations and hard edges are in a mean; what needs no model has those of the first
-    one."""
-    findings = hard.findings
-    subject = hard.name if hard.name in findings.subject else findings.subjects[0].name
-    every = findings.relations(subject, PUBLISHED)
-    edges = findings.in_mean(subject, hard.protocol)
+    """How many relations and hard edges are in a mean."""
+    every = hard.findings.relations(hard.name, PUBLISHED)
+    edges = hard.findings.in_mean(hard.name, hard.protocol)
     shares = [number / every[name].items for name, number in edges.items()]
     return {
         "relations": len(edges),

@@ -8,11 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
+    HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
     TABLE_KS,
@@ -106,11 +109,15 @@ def document(board: Board) -> Report:
     sections += [_masked_models(table, links) for table in masked]
     reading = [text for _, *texts in guides for text in texts]
     sections.append(Section("reading", "How to read this", reading))
+    refused: Table | str = "All files were read."
+    if board.left_out:
+        refused = specs.table("board-left-out", map(list, board.left_out), "left-out")
+    sections.append(Section("left-out", "Left out", [refused]))
     return Report(
         command="board",
         source=source,
         title=BOARD_TITLE,
-        sections=[*sections, _entries_left_out(board)],
+        sections=sections,
         about=f"{about} The tables as CSV: tables. As Markdown: report.md.",
         readme=_SPACE.format(title=BOARD_TITLE, about=about, source=source),
         models={links[name]: (name, sections) for name, sections in details.items()},
@@ -191,11 +198,6 @@ def _listed(counts: Mapping[str, int]) -> str:
     """Counts by reason."""
     texts = [f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count]
     return ", ".join(texts) or "none"
-
-
-def _entries_left_out(board: Board) -> Section:
-    table = specs.table("board-left-out", map(list, board.left_out), "left-out")
-    return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
 
 
 # -------------------------------------------------------------------------------------------------- attention probes
@@ -303,13 +305,8 @@ def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict
                         "gain": score.value - rival,
                     }
             lines.append(line)
-        rows += sorted(lines, key=_by_gain)
+        rows += sorted(lines, key=lambda line: -line.get(HELD_OUT, {}).get("gain", -np.inf))
     return rows
-
-
-def _by_gain(line: Mapping[str, Any]) -> tuple[bool, float]:
-    known = line.get(PROTOCOLS[0])
-    return known is None, -known["gain"] if known else 0
 
 
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
@@ -351,7 +348,7 @@ def _by_type(row: BoardRow) -> list[dict[str, Any]]:
         group = tables[MASKING].groups[name]
         of_type = {
             "node_type": name,
-            "few": group.few,
+            "marked": [name, "few functions" * group.few],
             "functions": len(group.n),
             "masked": masked(tables[MASKING], name),
         }
@@ -384,11 +381,7 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
     entry = row.entry
     assert isinstance(entry, MaskedSubmission)
-    rows = [
-        {**of_type, "node_type": [of_type["node_type"], "few functions" * of_type["few"]]}
-        for of_type in _by_type(row)
-    ]
     name, units = f"{_anchor(table)}-node-types", _units(table)
-    types = specs.table("board-node-types", rows, name, filed=False, units=units)
+    types = specs.table("board-node-types", _by_type(row), name, filed=False, units=units)
     dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
     return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]

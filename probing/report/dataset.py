@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from codesyntax_dataset import annotate, compare, corpus, paper
 from codesyntax_dataset.arguments import checked
@@ -62,37 +62,29 @@ def show_labels(
         )
     if len(names) == 2:
         compare.two_of_one_language(names)
-    return page("Labels", [labels_case(shown(code, id, data, names[0], split), names, relation)])
-
-
-def labels_case(
-    function: Shown, configs: Sequence[str], relation: str | None = None
-) -> dict[str, Any]:
-    """The labels of a function in one config, or in two, as a case of a page; `relation`: the one
-    to open with."""
+    function = shown(code, id, data, names[0], split)
     spans = zip(function.start.tolist(), function.end.tolist())
     tokens = [Token(function.code[start:end], start, end) for start, end in spans]
     labels = [Annotation(tokens, function.edges)]
-    others = [(language_of(name).name, variant_of(name).name) for name in configs[1:]]
-    labels += [annotate(function.code, *language_and_variant) for language_and_variant in others]
+    labels += [
+        annotate(function.code, language_of(name).name, variant_of(name).name) for name in names[1:]
+    ]
     every = [edge for labelled in labels for edge in labelled.edges]
     relations, edges = relations_of(function.name, every, relation), _edges_of_configs(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
     title = f"Labels of {function.name}"
-    return {
-        "kind": "labels",
-        "title": title,
-        "heading": title,
-        "about": f"({' and '.join(configs)})",
-        "signs": list(_KINDS.items()),
-        "configs": [
-            _config_labels(function, name, labelled) for name, labelled in zip(configs, labels)
-        ],
-        "relations": relations,
-        "edges": edges,
-        "opened": relation or by_interest[0],
-    }
+    return page(
+        "labels",
+        title,
+        title,
+        f"({' and '.join(names)})",
+        signs=list(_KINDS.items()),
+        configs=[_config_labels(function, name, found) for name, found in zip(names, labels)],
+        relations=relations,
+        edges=edges,
+        opened=relation or by_interest[0],
+    )
 
 
 _KINDS = dict(zip(CHANGES, "=~+−"))
@@ -124,8 +116,6 @@ def _edges_of_configs(labels: Sequence[Annotation]) -> list[dict[str, object]]:
 
 # ----------------------------------------------------------------------------------------------------------- a table
 
-T = TypeVar("T")
-
 _LONGEST = 60
 """The most characters of a part of an example."""
 
@@ -149,27 +139,15 @@ def compare_labels(
         raise ArgumentError(
             "expected functions of a source or of a dataset, got both: leave one of the two out"
         )
-    return compare.compare(_with_progress(_codes(configs, source, data), configs), configs)
-
-
-def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[str]:
     if data is None:
-        functions = corpus.read(source or SAMPLE, configs[0], Skips())
-        return [
-            function.code
-            for function in sorted(functions, key=attrgetter("partition"), reverse=True)
-        ]
-    codes: list[str] = load_functions(data, configs[0], "test")[0]["code"][:]
-    return codes
-
-
-def _with_progress(functions: Iterable[T], configs: Sequence[str]) -> Iterator[T]:
-    """The same, with a bar that says how many are done."""
-    return iter(
-        progress(
-            functions, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False
-        )
-    )
+        functions = list(corpus.read(source or SAMPLE, configs[0], Skips()))
+        functions.sort(key=attrgetter("partition"), reverse=True)
+        codes = [function.code for function in functions]
+    else:
+        codes = load_functions(data, configs[0], "test")[0]["code"][:]
+    unit = language_of(configs[0]).unit
+    bar = progress(codes, desc=" and ".join(configs), unit=unit, leave=False)
+    return compare.compare(bar, configs)
 
 
 def parts(comparison: Comparison) -> list[str | Table]:
@@ -296,7 +274,10 @@ def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Tab
     edges = sum(published.values()) or None
     return specs.table(
         "statistics",
-        _relations_counted(config, counted),
+        [
+            {"relation": name, "known": counted.relations.get(name), "paper": published.get(name)}
+            for name in sorted({*counted.relations, *published})
+        ],
         "relations",
         totals=[{"relation": "all relations", "known": total, "paper": edges}],
         name=name,
@@ -304,15 +285,6 @@ def _statistics_of_relations(name: str, config: str, counted: Statistics) -> Tab
         units=language_of(config).units,
         origin=origin,
     )
-
-
-def _relations_counted(config: str, counted: Statistics) -> list[dict[str, Any]]:
-    """The relations that occur or were published, sorted by name."""
-    published = paper.edges(config)
-    return [
-        {"relation": name, "known": counted.relations.get(name), "paper": published.get(name)}
-        for name in sorted({*counted.relations, *published})
-    ]
 
 
 def _functions_counted(counted: Statistics) -> Table:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich.console
@@ -81,20 +80,14 @@ _TYPED = str.maketrans({"−": "-", "–": "-"})
 
 class Column(NamedTuple):
     """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns
-    that share it, such as a protocol. `spare`: the rank in which a narrow terminal drops the
-    column, from 1, or 0 to keep it. `of`: what its cells are of a record; by default, the attribute
-    with the name of the column."""
+    that share it, such as a protocol. `spare`: a terminal too narrow for all columns leaves it out.
+    `of`: what its cells are of a record."""
 
     name: str
     kind: Kind = TEXT
     group: str = ""
-    spare: int = 0
-    of: Callable[[Any], Any] | None = None
-
-    def cell(self, record: Any) -> Cell:
-        """The cell of a record in this column."""
-        of = self.of or attrgetter(self.name.replace(" ", "_"))
-        return in_cell(of(record), self.kind)
+    spare: bool = False
+    of: Callable[[Any], Any] = str
 
     @property
     def full_name(self) -> str:
@@ -121,17 +114,12 @@ class Terminal(Console):
         )
 
 
-def console(wide: bool = False) -> Terminal:
-    """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their
-    rows."""
-    terminal = Terminal()
-    return terminal if terminal.is_terminal and not wide else Terminal(width=WIDE, soft_wrap=True)
-
-
 def print_parts(parts: Iterable[object], wide: bool = False) -> None:
     """Print texts and tables; what has no spaces, such as a signature, stays whole, so that it can
-    be copied."""
-    out = console(wide)
+    be copied. In a pipe or a file, or with `wide`, tables are as wide as their rows."""
+    out = Terminal()
+    if wide or not out.is_terminal:
+        out = Terminal(width=WIDE, soft_wrap=True)
     for part in parts:
         out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
 
@@ -139,11 +127,6 @@ def print_parts(parts: Iterable[object], wide: bool = False) -> None:
 def plain(text: str) -> str:
     """A text without the characters that a terminal would obey."""
     return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
-
-
-def printed_width(texts: Iterable[str]) -> int:
-    """The columns of a terminal that the longest line of some texts takes."""
-    return max((cell_len(line) for text in texts for line in text.splitlines()), default=0)
 
 
 # ----------------------------------------------------------------------------------------- tables, figures and sections
@@ -176,9 +159,8 @@ class Table:
         self.totals = list(map(self._cells_of, self.totals))
 
     def _cells_of(self, row: Any) -> list[Cell]:
-        if not isinstance(row, list):
-            return [column.cell(row) for column in self.columns]
-        return [in_cell(value, column.kind) for value, column in zip(row, self.columns)]
+        values = row if isinstance(row, list) else [column.of(row) for column in self.columns]
+        return [in_cell(value, column.kind) for value, column in zip(values, self.columns)]
 
     @property
     def file(self) -> str:
@@ -273,20 +255,17 @@ class Table:
     def __rich_console__(
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:
-        """Drops spare columns, rather than to cut or break a number, and names them."""
-        spare = [column for column in reversed(self.shown) if column.spare]
-        spare.sort(key=lambda column: column.spare)
-        for number in range(len(spare) + 1):
-            drawn = self._drawn(spare[:number])
-            least = console.measure(drawn, options=options.update(width=WIDE)).minimum
-            if least <= options.max_width:
-                break
+        """Leaves out all spare columns, rather than to cut or break a number, and names them."""
+        drawn = self._drawn([])
+        if console.measure(drawn, options=options.update(width=WIDE)).minimum > options.max_width:
+            drawn = self._drawn([column for column in self.shown if column.spare])
         yield drawn
 
     def _drawn(self, dropped: Sequence[Column]) -> rich.table.Table:
         below = [self.notes.replace(COLOURED, "").rstrip()]
-        if names := [column.full_name for column in self.shown if column in dropped]:
-            below.append(f"not shown at this width: {', '.join(names)} (--wide)")
+        if dropped:
+            names = ", ".join(column.full_name for column in dropped)
+            below.append(f"not shown at this width: {names} (--wide)")
         drawn = rich.table.Table(
             title=plain(self.initial_title),
             title_justify="left",
@@ -304,12 +283,13 @@ class Table:
                 name = f"{column.group if column.group != group else ''}\n{name}"
             group, heading = column.group, plain(name)
             texts = [_typed(row[number], kind) for row in self.initial]
+            lines = "\n".join([heading, *texts]).split("\n")
             whole = kind.look in "nr"  # no number or name is cut or broken
             drawn.add_column(
                 heading,
                 justify="right" if kind.numeric else "left",
                 no_wrap=whole,
-                width=printed_width([heading, *texts]) if whole else None,
+                width=max(map(cell_len, lines)) if whole else None,
                 min_width=_CODE_WIDTH if kind is CODE else None,
             )
             cells.append(texts)
@@ -376,11 +356,10 @@ class Section:
     drawn: list[Table] = field(default_factory=list)
     folded: bool = False
 
-    def all_parts(self, drawn: bool = True) -> list[Part]:
-        """Those of the sub-sections, too; with the tables that the page does not show if
-        `drawn`."""
-        below = (part for section in self.sections for part in section.all_parts(drawn))
-        return [*self.parts, *(self.drawn if drawn else ()), *below]
+    def all_parts(self) -> list[Part]:
+        """Those of the sub-sections, too, with the tables that the page does not show."""
+        below = (part for section in self.sections for part in section.all_parts())
+        return [*self.parts, *self.drawn, *below]
 
 
 def prose(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
@@ -468,9 +447,5 @@ def _missing(cell: Cell) -> bool:
 
 def markdown_escaped(text: str) -> str:
     """Escape text for one cell of a Markdown table: no mark-up, no line break."""
-    text = "".join(
-        "\\" + character if character in "\\`*_[]|#" else character for character in text
-    )
-    return re.sub(
-        r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", html.escape(text, quote=False)
-    ).translate(SHOWN)
+    text = html.escape(re.sub(r"([\\`*_\[\]|#])", r"\\\1", text), quote=False)
+    return re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", text).translate(SHOWN)

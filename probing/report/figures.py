@@ -118,11 +118,6 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
     return figure
 
 
-def _name_rows(axis: Any, names: Sequence[str]) -> None:
-    axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.5, -0.5)
-
-
 def histograms(panels: Mapping[str, Sequence[float]], label: str) -> Figure:
     """How many relations have a number, a panel for each title."""
     figure, axes = _panels(1, len(panels), 3.4 * len(panels) + 1, 3)
@@ -161,7 +156,8 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
         axis.set_xlabel(label)
         axis.locator_params(axis="x", nbins=5)
         axis.set_xlim(left=min(0, axis.get_xlim()[0]))
-    _name_rows(axes[0][0], names)
+    axes[0][0].set_yticks(range(len(names)), names)
+    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
     _legend(figure, axes)
     return figure
 
@@ -221,17 +217,13 @@ def for_page(svg: str, prefix: str) -> str:
     return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
 
 
-def _sized_figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained", dpi=150)
-
-
 def _panels(
     rows: int, columns: int, width: float, height: float, **shared: Any
 ) -> tuple[Figure, np.ndarray]:
     """A figure of that size, and its axes (rows, columns)."""
-    figure = _sized_figure(width, height)
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 

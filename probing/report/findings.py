@@ -3,7 +3,7 @@ need beside these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
@@ -19,14 +19,11 @@ from codesyntax_dataset.protocol import (
     BEYOND_OFFSET,
     HELD_OUT,
     PROTOCOLS,
-    PUBLISHED,
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import (
-    compare_means,
-)
+from probing.evidence.protocols import compare_means
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report.words import RULE, K, distinct, file_names
@@ -55,38 +52,27 @@ class Score(NamedTuple):
         return self.functions < FEW_CLUSTERS
 
 
-class CommonResult(NamedTuple):
-    """A result on test, restricted to the functions that all subjects could read; `to_choose_on`:
-    those of validation, `heads`: of each layer."""
-
-    settings: Settings
-    signature: str
-    layers: int
-    heads: int
-    functions: int
-    to_choose_on: int
-    edges: int
-    skips: dict[str, int]
-
-
 @dataclass
 class Subject:
     """A model or one of its controls.
 
-    `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the
-    functions of the report; `functions`: how many it was probed on. `errors`: None if they were not
-    analysed.
+    `file`, `chosen_on`: its results on test and on validation. `probed`: how many functions of test
+    it was probed on; `functions`, `to_choose_on` and `edges`: of these, and of validation, what all
+    subjects could read. `heads`: of each layer.
     """
 
     name: str
     file: Path
     chosen_on: Path
-    result: CommonResult
+    settings: Settings
+    signature: str
+    layers: int
+    heads: int
+    probed: int
     functions: int
-
-    @cached_property
-    def settings(self) -> Settings:
-        return self.result.settings
+    to_choose_on: int
+    edges: int
+    skips: dict[str, int]
 
     @property
     def is_model(self) -> bool:
@@ -185,7 +171,7 @@ class Findings:
 
     @property
     def functions(self) -> int:
-        return self.subjects[0].result.functions
+        return self.subjects[0].functions
 
     # ------------------------------------------------------------------------------------------------ who is scored
 
@@ -194,34 +180,21 @@ class Findings:
         return [subject for subject in self.subjects if subject.is_model]
 
     @property
-    def subject(self) -> dict[str, Subject]:
-        """Name -> the model or control."""
-        return {subject.name: subject for subject in self.subjects}
-
-    @property
     def kinds(self) -> dict[str, str]:
         """Who is scored on the same functions -> its kind: models, controls and baselines."""
         controls = dict.fromkeys((RANDOM_BEST, RANDOM_HEAD), "control")
         baselines = dict.fromkeys(kinds_of(self.config), "baseline")
         return {subject.name: subject.kind for subject in self.subjects} | controls | baselines
 
-    def title_of(self, name: str) -> str:
-        """The name of a subject or system, in words."""
-        if name == RANDOM_HEAD:
-            return "random attention, a head on average"
-        drawn = self.score(name, PUBLISHED) if name == RANDOM_BEST else None
-        return f"{name}, {drawn.chosen}" if drawn else name
-
     @property
-    def best_model(self) -> Subject:
-        """The model with the highest held-out mean, or with the highest published mean if none has
-        a held-out one."""
-        return max(self.models, key=self._standing)
+    def ranked(self) -> list[Subject]:
+        """The models, the highest held-out mean first; those without one by the published mean."""
 
-    def _standing(self, model: Subject) -> list[float]:
-        """The means by which models are ordered, the held-out one first."""
-        means = [self.score(model.name, protocol) for protocol in PROTOCOLS]
-        return [-1.0 if score is None else score.value for score in means]
+        def means(model: Subject) -> list[float]:
+            scores = [self.score(model.name, protocol) for protocol in PROTOCOLS]
+            return [-1.0 if score is None else score.value for score in scores]
+
+        return sorted(self.models, key=means, reverse=True)
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
@@ -258,15 +231,22 @@ def _gathered(title: str, name: str, probed: list[gather.Probed], data: Any) -> 
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
+    rows = zip([subject.name for subject, _ in subjects], scores.of_models(ordered))
+    one_guess = {
+        number: model.hits[HELD_OUT].at([(RULE, int(K))])
+        for number, (subject, model) in enumerate(subjects)
+        if subject.is_model
+    }
     return Findings(
         title=title,
         name=name,
         subjects=[subject for subject, _ in subjects],
-        scores=_frame_rows([subject.name for subject, _ in subjects], ordered),
+        scores=_scores(chain(rows, [("", scores.of_baselines(ordered))])),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=_pair_differences(
-            {number: model for number, (subject, model) in enumerate(subjects) if subject.is_model}
-        ),
+        pairs={
+            (first, second): compare_means(one_guess[first], one_guess[second]).at(0)
+            for first, second in combinations(one_guess, 2)
+        },
         trainings=[
             _training(training)
             for training in trainings
@@ -289,14 +269,8 @@ def _training(checkpoints: Sequence[gather.Evidence]) -> Training:
     return Training(runs[0].settings.model, steps, means)
 
 
-def _frame_rows(names: Sequence[str], evidence: Sequence[gather.Evidence]) -> dict[Key, Score]:
-    """The rows of the frame; a system's own rows may come with each model."""
-    without_model = "", scores.of_baselines(evidence)
-    return _scores(chain(zip(names, scores.of_models(evidence)), [without_model]))
-
-
 def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Score]:
-    """Rows of the frame, by the names of models."""
+    """Rows of the frame, by the names of models; a system's own rows may come with each model."""
     known: dict[Key, Score] = {}
     for name, rows in named:
         for row in rows:
@@ -306,35 +280,23 @@ def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Scor
     return known
 
 
-def _pair_differences(
-    models: Mapping[int, gather.Evidence],
-) -> dict[tuple[int, int], Estimate]:
-    """Of each two models, by their places among the subjects, the difference of the held-out
-    means with one guess."""
-    hits = {number: model.hits[HELD_OUT].at([(RULE, int(K))]) for number, model in models.items()}
-    return {
-        pair: compare_means(*map(hits.__getitem__, pair)).at(0) for pair in combinations(hits, 2)
-    }
-
-
 def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
     """`whole`: the probes of all functions, of which `model` has those that all subjects could
     read."""
-    file, test = model.probed.files["test"], model.probed.test
-    counts = test.functions, model.probed.validation.functions, len(test.ledger)
+    test = model.probed.test
     return Subject(
         name=name,
-        file=file,
+        file=model.probed.files["test"],
         chosen_on=model.probed.files["validation"],
-        result=CommonResult(
-            test.settings,
-            test.signature,
-            test.layers,
-            test.heads,
-            *counts,
-            test.skips,
-        ),
-        functions=whole.test.functions,
+        settings=test.settings,
+        signature=test.signature,
+        layers=test.layers,
+        heads=test.heads,
+        probed=whole.test.functions,
+        functions=test.functions,
+        to_choose_on=model.probed.validation.functions,
+        edges=len(test.ledger),
+        skips=test.skips,
     )
 
 

@@ -150,18 +150,13 @@ def write(report: Report, folder: Path) -> None:
 
 def markdown(sections: Sequence[Section]) -> str:
     """Sections as Markdown."""
-    template = _macros("md")
+    template: Any = _template("md").module
     return "".join(template.section(section) for section in sections).rstrip("\n") + "\n"
 
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
     return fill(_template("html"), report=report, root=root)
-
-
-def _macros(form: str) -> Any:
-    """The macros of a template."""
-    return _template(form).module
 
 
 @cache

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT
+from codesyntax_dataset.protocol import BEYOND_OFFSET
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.report import figures, means, specs
 from probing.report.document import Figure, Section, Table, verdict
 from probing.report.figures import COLOURS, INK, Points
-from probing.report.findings import Findings, Score, Subject, read_findings
+from probing.report.findings import Findings, read_findings
 from probing.report.scored import ScoredRow
 from probing.report.words import DIRECTIONS, number_of
 from probing.stats.intervals import family
@@ -38,7 +38,7 @@ def section(all_findings: Sequence[Findings]) -> Section:
     if one_training(known):
         parts = [means.course_sentence(known)]
         for findings in known:
-            parts += means.course(findings, 1, findings.trainings[0])
+            parts += means.course(f"{findings.name}-emergence", findings, findings.trainings[0])
         parts.append(models(known))
     elif known:
         parts = [sentence(known), models(known), _table_figure(known)]
@@ -77,7 +77,7 @@ def sentence(all_findings: Sequence[Findings]) -> str:
 
 
 def _best_in_words(findings: Findings) -> ScoredRow:
-    return ScoredRow(findings, findings.best_model.name)
+    return ScoredRow(findings, findings.ranked[0].name)
 
 
 def models(all_findings: Sequence[Findings]) -> Table:
@@ -98,7 +98,7 @@ def _models_shown(all_findings: Sequence[Findings], most: int | None = None) -> 
     return [
         ScoredRow(findings, model.name)
         for findings in all_findings
-        for model in _best_first(findings)[:most]
+        for model in findings.ranked[:most]
     ]
 
 
@@ -127,12 +127,12 @@ def _clause_on_config(findings: Findings) -> str:
 
 def _significantly_better(findings: Findings) -> str:
     """Whether the model with the highest score is significantly better than the next."""
-    ranked = _best_first(findings)
-    first, second = sorted(findings.subjects.index(model) for model in ranked[:2])
-    differences = family([*findings.pairs.values()])
-    if differences[list(findings.pairs).index((first, second))].significant:
+    first, second, *_ = findings.ranked
+    pair = sorted(map(findings.subjects.index, (first, second)))
+    differences = dict(zip(findings.pairs, family([*findings.pairs.values()])))
+    if differences[pair[0], pair[1]].significant:
         return "the best"
-    return f"not significantly better than {ranked[1].name}, the next"
+    return f"not significantly better than {second.name}, the next"
 
 
 def _further(findings: Findings) -> str:
@@ -153,12 +153,6 @@ def _than(row: ScoredRow, whose: str = "the") -> str:
     return f"{than} {whose} {baseline:.1f} %"
 
 
-def _best_first(findings: Findings) -> list[Subject]:
-    scores = {model.name: findings.score(model.name, HELD_OUT) for model in findings.models}
-    values = {name: score.value if score else -1 for name, score in scores.items()}
-    return sorted(findings.models, key=lambda model: -values[model.name])
-
-
 def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
@@ -166,9 +160,9 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     hard = [row.get(BEYOND_OFFSET) for row in all_edges]
 
     def series(rows: Sequence[ScoredRow]) -> list[Points]:
-        scores = [row.best_baseline for row in rows]
+        baselines = [row.best_baseline and row.best_baseline.value for row in rows]
         heads = Points("heads of the model", [row.score for row in rows], COLOURS[0])
-        return [heads, Points("best baseline", _values(scores), INK, needs_no_model=True)]
+        return [heads, Points("best baseline", baselines, INK, needs_no_model=True)]
 
     panels = {
         "of all edges, %": series(all_edges),
@@ -183,10 +177,6 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
         lambda: figures.rows(names, panels),
         left_out=f" Each config shows its best {number_of(most, 'model')}." * some,
     )
-
-
-def _values(scores: Sequence[Score | None]) -> list[float | None]:
-    return [score.value if score else None for score in scores]
 
 
 def _label(row: ScoredRow, several_configs: bool, several_models: bool) -> str:

@@ -4,8 +4,6 @@ the likelier texts of minimal pairs, and the surprisal of the tokens of nodes.""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,79 +32,36 @@ from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
 
-@dataclass(frozen=True)
-class InformedModel:
-    """A result with its intervals. `name`: of files."""
-
-    name: str
-    result: InformationResult
-
-    @cached_property
-    def hits(self) -> dict[str, Hits]:
-        return information_hits(self.result)
-
-    @cached_property
-    def adds(self) -> dict[str, Estimate]:
-        """Relation -> the bits that attention adds to words and positions."""
-        bits = self.hits["bits"]
-        return bits.each(bits.by_group(WORDS, BOTH))
-
-    @cached_property
-    def adds_mean(self) -> Estimate:
-        """The same, the mean over relations."""
-        return self.hits["bits"].mean(WORDS, BOTH).at(0)
-
-    @property
-    def found(self) -> dict[str, Estimate]:
-        """The mean top-1 UAS of each of FINDERS."""
-        return {finder: self.finds(finder) for finder in FINDERS}
-
-    def finds(self, finder: str) -> Estimate:
-        """The mean top-1 UAS of one of FINDERS."""
-        return self.hits["uas"].mean(finder).at(0)
-
-
-def table(model: InformedModel) -> Table:
-    """The relations, those to which attention adds most first, and their mean."""
-    result, mean = model.result, model.result.mean
-    rows = []
-    for name, scores in sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0])):
-        rows.append(
-            {
-                "relation": starred(name, scores.in_mean),
-                "adds": model.adds[name],
-                "edges": scores.edges,
-                "scores": scores,
-            }
-        )
-    totals = []
-    if mean is not None:
-        totals = [
-            {
-                "relation": f"mean of {mean.relations} relations",
-                "adds": model.adds_mean,
-                "edges": "",
-                "scores": mean,
-            }
-        ]
-    return specs.table(
-        "information",
-        rows,
-        model.name,
-        totals=totals,
-        result=result,
-        units=language_of(result.settings.config).units,
-    )
+def added(bits: Hits) -> dict[str, Estimate]:
+    """Relation -> the bits that attention adds to words and positions."""
+    return bits.each(bits.by_group(WORDS, BOTH))
 
 
 def parts_of(result: InformationResult) -> list[str | Table]:
-    """The table, and what is said below it."""
-    model, parts = InformedModel("information", result), list[str | Table]()
-    if result.mean is not None:
-        row = {"model": result.title, "mean": result.mean, "informed": model, **model.found}
-        parts.append(specs.table("information-models", [row]))
-    below = skipped(edges=result.left_out, functions=result.skips)
-    return [table(model), *parts, result.signature, *below]
+    """The relations, those to which attention adds most first, their mean, and what is said
+    below."""
+    hits = information_hits(result)
+    adds = added(hits["bits"])
+    rows: list[dict[str, Any]] = []
+    totals: list[dict[str, Any]] = []
+    means: list[Table] = []
+    for name, scores in sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0])):
+        relation = starred(name, scores.in_mean)
+        rows.append(
+            {"relation": relation, "adds": adds[name], "edges": scores.edges, "scores": scores}
+        )
+    if mean := result.mean:
+        row = {"adds": hits["bits"].mean(WORDS, BOTH).at(0), "scores": mean}
+        totals.append({"relation": f"mean of {mean.relations} relations", "edges": "", **row})
+        found = {finder: hits["uas"].mean(finder).at(0) for finder in FINDERS}
+        means.append(specs.table("information-models", [{"model": result.title, **row, **found}]))
+    units = language_of(result.settings.config).units
+    return [
+        specs.table("information", rows, totals=totals, result=result, units=units),
+        *means,
+        result.signature,
+        *skipped(edges=result.left_out, functions=result.skips),
+    ]
 
 
 def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:

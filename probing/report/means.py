@@ -46,13 +46,12 @@ def emergence(all_findings: Sequence[Findings]) -> list[Section]:
         for number, training in enumerate(findings.trainings, 1):
             key = numbered(f"{findings.name}-emergence", number)
             title = f"{findings.title}, {training.model}"
-            sections.append(Section(key, title, course(findings, number, training)))
+            sections.append(Section(key, title, course(key, findings, training)))
     return [Section("emergence", "Emergence", method("emergence"), sections)] if sections else []
 
 
-def course(findings: Findings, number: int, training: Training) -> list[Table | Figure]:
+def course(key: str, findings: Findings, training: Training) -> list[Table | Figure]:
     """The mean at each step of a training, as a curve and as a table."""
-    key = numbered(f"{findings.name}-emergence", number)
     return [_over_steps(key, findings, training), _steps(key, training)]
 
 

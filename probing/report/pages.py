@@ -89,17 +89,13 @@ def fill(template: jinja2.Template, **context: Any) -> str:
     return text.replace(placeholder, nonce)
 
 
-def page(title: str, cases: Sequence[dict[str, Any]]) -> Page:
-    """The page that draws one function, or several cases to choose from. `title`: of the page in a
-    notebook.
-
-    A case has its `kind`: the attention of a model, labels, or what a model restores; its `title`
-    and `heading`, with words `about` it; its `name` among several; and what the script of the
-    template says that the kind draws.
-    """
+def page(kind: str, title: str, heading: str, about: str, **drawn: Any) -> Page:
+    """The page on one function. `kind`: the attention of a model, labels, or what a model restores;
+    `about`: words beside the heading; `drawn`: what the script of the template says that the kind
+    draws."""
     template = environment().get_template("function.html.jinja")
-    heading = cases[0]["title"] if len(cases) == 1 else title
-    return Page(title, fill(template, title=heading, cases=cases))
+    data = {"kind": kind, "heading": heading, "about": about, **drawn}
+    return Page(title, fill(template, title=title, data=data))
 
 
 def environment() -> jinja2.Environment:

@@ -23,7 +23,7 @@ from probing.report import (
     specs,
     syntaxeval,
 )
-from probing.report.document import OVER_REPOSITORIES, Part, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
 from probing.report.results import parts
@@ -102,17 +102,6 @@ MODELS_ON_A_PAGE = 5
 """The most models of a config whose tables are on the page: with more, they are files only."""
 
 
-def _of_models(findings: Findings, key: str, title: str, parts: Sequence[Part]) -> Section:
-    """A section with tables of each model, or with the way to their files."""
-    section = Section(f"{findings.name}-{key}", title, parts)
-    if len(findings.models) > MODELS_ON_A_PAGE:
-        section.drawn = [part for part in parts if isinstance(part, Table)]
-        section.parts = [
-            f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
-        ]
-    return section
-
-
 def sections(
     all_findings: Sequence[Findings],
     masked: Sequence[MaskedModels] = (),
@@ -124,8 +113,10 @@ def sections(
         *(_attention_sections(all_findings) if all_findings else []),
         *syntaxeval.sections(masked),
         *_on_their_own(others),
-        *(_about_results(all_findings) if all_findings else []),
     ]
+    if all_findings:
+        rest.append(Section("method", "How to read this", method("attention")))
+        rest.append(_provenance_table(all_findings))
     fold(rest)
     if all_findings:
         return [headline.section(all_findings), *rest]
@@ -166,39 +157,28 @@ def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:
 
 
 def _config_section(findings: Findings) -> Section:
-    edges = findings.subjects[0].result.edges
-    about = specs.text("config", findings=findings, settings=findings.settings, edges=edges)
+    about = specs.text("config", findings=findings, first=findings.subjects[0])
     sections: list[Section] = []
     if findings.models:
         tables = [relations.table(findings, model) for model in findings.models]
-        sections.append(_of_models(findings, "relations", "Relation by relation", tables))
+        section = Section(f"{findings.name}-relations", "Relation by relation", tables)
+        if len(tables) > MODELS_ON_A_PAGE:
+            told = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
+            section.drawn, section.parts = tables, [told]
+        sections.append(section)
     notes = [about]
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))
     return Section(findings.name, findings.title, notes, sections)
 
 
-def _about_results(all_findings: Sequence[Findings]) -> list[Section]:
-    return [
-        Section("method", "How to read this", method("attention")),
-        _provenance_table(all_findings),
-    ]
-
-
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:
     rows, skips = [], []
     for findings in all_findings:
         for subject in findings.subjects:
-            result = subject.result
-            rows.append(
-                {
-                    "config": findings.title,
-                    "subject": subject,
-                    "result": result,
-                    "heads": f"{result.layers} × {result.heads}",
-                }
-            )
-            for reason, count in result.skips.items():
+            heads = f"{subject.layers} × {subject.heads}"
+            rows.append({"config": findings.title, "subject": subject, "heads": heads})
+            for reason, count in subject.skips.items():
                 skips.append([findings.title, subject.name, reason, count])
     skipped = specs.table("skips", skips) if skips else "All functions were scored."
     parts = [specs.table("results", rows), skipped]

@@ -9,14 +9,13 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
-from probing.instruments.attention.result import ProbeResult, at_step, head_name
+from probing.instruments.attention.result import ProbeResult, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
 from probing.report.document import Table
-from probing.report.words import DIRECTIONS, RULE, K, skipped, starred
+from probing.report.words import RULE, K, skipped, starred
 
 if TYPE_CHECKING:  # each is imported by what makes it
     from probing.evidence.baselines import BaselineResult
@@ -74,23 +73,6 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
     return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
 
 
-def mean_row(result: ProbeResult) -> list[object]:
-    """A result as a row of `summary`."""
-    settings, run = result.settings, result.run
-    where = f"{settings.config}/{settings.split}"
-    if settings.limit is not None:
-        where += f", first {settings.limit}"
-    scores = [result.scores[RULE][k] for k in TABLE_KS]
-    name = ", ".join([at_step(settings.model, run.step), *settings.deviations])
-    return [name, where, settings.direction, result.functions, *scores]
-
-
-def summary(rows: list[list[object]]) -> Table:
-    """Several results in one table."""
-    several = len({row[2] for row in rows}) > 1
-    return specs.table("summary", rows, directions=DIRECTIONS * several)
-
-
 def compared(result: ModelsCompared) -> list[str | Table]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
@@ -115,33 +97,25 @@ def compared(result: ModelsCompared) -> list[str | Table]:
 
 def baselines(result: BaselineResult) -> list[str | Table]:
     """The relations at k = 1 by both protocols, best first, and the mean."""
-    settings, picks = result.settings, result.picks[PUBLISHED]
-    kinds = kinds_of(settings.config)
-    place = MEASURES.index((RULE, int(K)))
-    scores = {
-        protocol: {
-            kind: dict(zip(hits[kind].relations, hits[kind].hits.scores(kind)[place].tolist()))
-            for kind in kinds
-        }
-        for protocol, hits in result.hits.items()
-    }
-    best = scores[PUBLISHED][BEST_BASELINE]
-    hits = result.hits[PUBLISHED][BEST_BASELINE].hits
+    from probing.evidence.scores import MEAN, of_offsets_and_keywords
+
+    scored: dict[str, dict[str, dict[str, float]]] = {}
+    for row in of_offsets_and_keywords(result):
+        if (row["rule"], row["k"]) == (RULE, int(K)):
+            by_protocol = scored.setdefault(row["group"], {})
+            by_protocol.setdefault(row["protocol"], {})[row["system"]] = row["value"]
+    mean = scored.pop(MEAN, {})
+    hits, picks = result.hits[PUBLISHED][BEST_BASELINE].hits, result.picks[PUBLISHED]
     rows = []
-    for name in sorted(best, key=lambda name: (-best[name], name)):
+    for name in sorted(scored, key=lambda name: (-scored[name][PUBLISHED][BEST_BASELINE], name)):
         group = hits.groups[name]
         picked = [*picks.names("offset", RULE, name)[:1], *picks.names("keyword", RULE, name)[:1]]
-        row: dict[str, Any] = {"edges": group.total, "picked": " ".join(map(str, picked))}
-        row["relation"] = starred(name, name in hits.counted) + (" !" if group.few else "")
-        for protocol, of_kinds in scores.items():
-            row[protocol] = {kind: of_kinds[kind].get(name) for kind in kinds}
-        rows.append(row)
-    counted = [group for name, group in hits.groups.items() if name in hits.counted]
-    total: dict[str, Any] = {"relation": f"mean of {len(counted)} relations", "picked": ""}
-    total["edges"] = sum(group.total for group in counted)
-    for protocol, chosen in result.hits.items():
-        means = {kind: chosen[kind].hits.mean(kind).value[place] for kind in kinds}
-        total[protocol] = {kind: float(mean) for kind, mean in means.items()}
-    units = language_of(settings.config).units
-    table = specs.table("baselines", rows, totals=[total], result=result, units=units, kinds=kinds)
+        relation = starred(name, name in hits.counted) + (" !" if group.few else "")
+        of_relation = {"edges": group.total, "picked": " ".join(map(str, picked))}
+        rows.append({"relation": relation, **of_relation, **scored[name]})
+    counted = [hits.groups[name].total for name in hits.counted]
+    total = {"relation": f"mean of {len(counted)} relations", "edges": sum(counted), "picked": ""}
+    units, kinds = language_of(result.settings.config).units, kinds_of(result.settings.config)
+    totals = [{**total, **mean}]
+    table = specs.table("baselines", rows, totals=totals, result=result, units=units, kinds=kinds)
     return [table]

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
-from probing.evidence.scores import MEAN
+from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
-from probing.runs.settings import Settings
 
 
 class ScoredRow(NamedTuple):
@@ -80,20 +79,16 @@ class ScoredRow(NamedTuple):
         return with_marks(self.group, self.score is not None and self.score.few_functions)
 
     @property
-    def settings(self) -> Settings:
-        return self.findings.subject[self.name].settings
-
-    @property
     def kind(self) -> str:
         return self.findings.kinds[self.name]
 
     @property
-    def functions(self) -> int:
-        return self.findings.functions
-
-    @property
     def title(self) -> str:
-        return self.findings.title_of(self.name)
+        """Who is scored, in words."""
+        if self.name == RANDOM_HEAD:
+            return "random attention, a head on average"
+        drawn = self.findings.score(self.name, PUBLISHED) if self.name == RANDOM_BEST else None
+        return f"{self.name}, {drawn.chosen}" if drawn else self.name
 
 
 def tests_in_words(all_findings: Sequence[Findings]) -> str:

@@ -72,56 +72,34 @@ def show(
     relation.
     """
     function = shown(code, id, data, config, split)
-    relations_of(function.name, function.edges, relation)
+    names = relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     opened = None if head is None else _numbers_of(head, encoder)
-    case = attention_case(encoder, function, config, relation, head=opened)
-    return page("Attention page", [case])
-
-
-def attention_case(
-    encoder: Encoder,
-    function: Shown,
-    config: str,
-    relation: str | None = None,
-    *,
-    head: tuple[int, int] | None = None,
-) -> dict[str, Any]:
-    """The attention of a model over one function, as a case of a page.
-
-    `relation`, `head`: layer and head, the ones to open with.
-    """
-    names = relations_of(function.name, function.edges, relation)
     attention = attention_over(encoder, function, config)
-    unit = language_of(config).unit
-    relations = [
-        {
-            "name": name,
-            "edges": [edge[1:] for edge in function.edges if edge.relation == name],
-        }
-        for name in names
-    ]
-    return {
-        "kind": "attention",
-        "title": f"Attention of {encoder.name}: {function.name}",
-        "heading": encoder.name,
-        "about": f"({encoder.revision[:12]}) on {function.name}",
-        "unit": unit,
-        "direction": attention.direction,
-        "dtype": encoder.dtype,
-        "layers": encoder.layers,
-        "heads": encoder.heads,
-        "byHead": attention.direction == HEAD_TO_DEPENDENT,
-        "rules": RULES,
-        "lines": lines_of(function.code, function.start.tolist(), function.end.tolist()),
-        "relations": relations,
-        "relation": names.index(relation) if relation else 0,
-        "head": head,
-        "readers": attention.readers.tolist(),
-        "kept": attention.tokens.shape[-1],
-        "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
-        "weights": base64.b64encode(attention.weights.tobytes()).decode(),
-    }
+    edges: dict[str, list[Any]] = {name: [] for name in names}
+    for edge in function.edges:
+        edges[edge.relation].append(edge[1:])
+    return page(
+        "attention",
+        f"Attention of {encoder.name}: {function.name}",
+        encoder.name,
+        f"({encoder.revision[:12]}) on {function.name}",
+        unit=language_of(config).unit,
+        direction=attention.direction,
+        dtype=encoder.dtype,
+        layers=encoder.layers,
+        heads=encoder.heads,
+        byHead=attention.direction == HEAD_TO_DEPENDENT,
+        rules=RULES,
+        lines=lines_of(function.code, function.start.tolist(), function.end.tolist()),
+        relations=[{"name": name, "edges": edges[name]} for name in names],
+        relation=names.index(relation) if relation else 0,
+        head=opened,
+        readers=attention.readers.tolist(),
+        kept=attention.tokens.shape[-1],
+        tokens=base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
+        weights=base64.b64encode(attention.weights.tobytes()).decode(),
+    )
 
 
 def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
@@ -278,18 +256,17 @@ def show_masked(
     restoration = Restoration(loaded, masker)
     (restored,) = restoration.each([(maskable, copies)])
     types = zip(present, _arms(maskable, restored, restoration))
-    case = {
-        "kind": "restored",
-        "title": f"Masked syntax, {loaded.name}: {function.name}",
-        "heading": loaded.name,
-        "about": f"({loaded.revision[:12]}) on {function.name}, masked",
-        "dtype": loaded.dtype,
-        "seed": seed,
-        "parser": parser_version(language),
-        "types": [{"type": name, "arms": arms} for name, arms in types],
-        "opened": node_type or present[0],
-    }
-    return page("Masked syntax", [case])
+    return page(
+        "restored",
+        f"Masked syntax, {loaded.name}: {function.name}",
+        loaded.name,
+        f"({loaded.revision[:12]}) on {function.name}, masked",
+        dtype=loaded.dtype,
+        seed=seed,
+        parser=parser_version(language),
+        types=[{"type": name, "arms": arms} for name, arms in types],
+        opened=node_type or present[0],
+    )
 
 
 class Piece(NamedTuple):

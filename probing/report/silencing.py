@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.silencing.hits import SilencingEffect, silencing_effects
@@ -24,26 +23,6 @@ VERDICTS = MOST, ANOTHER, NOTHING, LESS, ALIKE, FEW = (
 """The verdicts on a relation, see `verdict`."""
 
 
-class SilencedModel(NamedTuple):
-    """A silencing result with what its heads serve. `name`: of files."""
-
-    name: str
-    result: SilencingResult
-    relations: dict[str, SilencingEffect]
-
-    @property
-    def title(self) -> str:
-        return self.result.title
-
-    @property
-    def asked(self) -> str:
-        """What is predicted of a relation."""
-        if self.result.run.predicts == "next":
-            return "the first tokens of dependents predicted"
-        read = self.result.settings.direction == HEAD_TO_DEPENDENT
-        return f"all {'head tokens' if read else 'dependents'} of a relation masked together"
-
-
 def verdict(effect: SilencingEffect) -> str:
     """Whether the best head of a relation serves: MOST if silencing it costs something, more than
     silencing the matched heads on average, as far as the test separates the two, and more than
@@ -59,24 +38,31 @@ def verdict(effect: SilencingEffect) -> str:
     return ANOTHER if effect.costlier else MOST
 
 
-def verdicts(silenced: Sequence[SilencedModel]) -> Table:
+def verdicts(title: str, effects: Mapping[str, SilencingEffect]) -> Table:
     """The number of relations with each verdict."""
-    rows: list[list[Any]] = []
-    for model in silenced:
-        numbers = Counter(map(verdict, model.relations.values()))
-        rows.append([model.title, *(numbers[name] for name in VERDICTS)])
-    return specs.table("heads-verdicts", rows, verdicts=VERDICTS)
+    numbers = Counter(map(verdict, effects.values()))
+    row = [title, *(numbers[name] for name in VERDICTS)]
+    return specs.table("heads-verdicts", [row], verdicts=VERDICTS)
 
 
 def silencing_parts(result: SilencingResult) -> list[str | Table]:
     """The relations, those that heads find best first, with the cost of silencing the best head of
     each."""
-    model = SilencedModel("silencing", result, silencing_effects(result))
-    below = [
+    effects = silencing_effects(result)
+    return [
+        _table(result, effects),
+        verdicts(result.title, effects),
         result.signature,
         *skipped(edges=result.left_out, functions=result.skips),
     ]
-    return [table(model), verdicts([model]), *below]
+
+
+def _asked(result: SilencingResult) -> str:
+    """What is predicted of a relation."""
+    if result.run.predicts == "next":
+        return "the first tokens of dependents predicted"
+    read = result.settings.direction == HEAD_TO_DEPENDENT
+    return f"all {'head tokens' if read else 'dependents'} of a relation masked together"
 
 
 def matched_heads(result: SilencingResult) -> str:
@@ -86,11 +72,10 @@ def matched_heads(result: SilencingResult) -> str:
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
 
 
-def table(model: SilencedModel) -> Table:
+def _table(result: SilencingResult, effects: Mapping[str, SilencingEffect]) -> Table:
     """The relations, highest score first."""
-    result = model.result
     rows = []
-    for name, effect in model.relations.items():
+    for name, effect in effects.items():
         rows.append(
             {
                 "relation": name,
@@ -105,9 +90,8 @@ def table(model: SilencedModel) -> Table:
     return specs.table(
         "silencing",
         rows,
-        model.name,
         result=result,
-        asked=model.asked,
+        asked=_asked(result),
         matched=matched_heads(result),
         relations=len(rows),
     )

@@ -128,7 +128,7 @@ def _column(
         name.format_map(words),
         getattr(kinds, kind.format_map(words).upper()),
         options.get("group", group).format_map(words),
-        options.get("spare", 0),
+        options.get("spare", False),
         partial(_value, items, path.split(".") if path else []),
     )
 

@@ -69,11 +69,6 @@ class MaskedModels(NamedTuple):
                 effects[name] = min(effects.get(name, np.inf), effect.value)
         return sorted(effects, key=lambda name: (effects[name], name))
 
-    @property
-    def in_enough(self) -> list[str]:
-        """Those that are not in few functions."""
-        return [name for name in self.node_types if self.functions(name) >= FEW_CLUSTERS]
-
     def functions(self, node_type: str) -> int:
         """The number of functions with nodes of a type, which all models that have it share."""
         return next(iter(self.having(node_type).values())).counted(node_type)
@@ -140,33 +135,20 @@ def _verdicts(group: MaskedModels) -> Table:
     """Whether masking a node type lowers an outcome more than masking something else, by each
     outcome and model."""
     rows = []
-    for kind in group.in_enough:
-        verdicts = {}
-        for name, model in group.models.items():
-            verdicts[name] = {
-                outcome: _effect_verdict(model, kind, outcome) for outcome in VERDICTS_ON
-            }
-        rows.append(
-            {
-                "node_type": kind,
-                "functions": group.functions(kind),
-                "models": verdicts,
-            }
-        )
-    return specs.table(
-        "masking-verdicts",
-        rows,
-        f"{group.name}-verdicts",
-        group=group,
-        models=group.models,
-    )
-
-
-def _effect_verdict(model: Masked, kind: str, outcome: str) -> str:
-    if kind not in model.node_types:
-        return ""
-    tells = model.tells(kind, outcome)
-    return verdict(model.effects[outcome][kind]) if tells else AS_FILLED
+    for kind in group.node_types:
+        functions = group.functions(kind)
+        if functions < FEW_CLUSTERS:
+            continue
+        verdicts: dict[str, dict[str, str]] = {}
+        for name, model in group.having(kind).items():
+            verdicts[name] = {}
+            for outcome in VERDICTS_ON:
+                tells = model.tells(kind, outcome)
+                said = verdict(model.effects[outcome][kind]) if tells else AS_FILLED
+                verdicts[name][outcome] = said
+        rows.append({"node_type": kind, "functions": functions, "models": verdicts})
+    name = f"{group.name}-verdicts"
+    return specs.table("masking-verdicts", rows, name, group=group, models=group.models)
 
 
 def _group(group: MaskedModels) -> Section:
@@ -218,8 +200,15 @@ def _floors(group: MaskedModels) -> Table:
     for outcome, kind in product(FLOORS, group.node_types):
         cells = {}
         for name, model in group.having(kind).items():
-            gains = zip(ARMS, model.arms(kind, outcome), model.gains[outcome][kind])
-            cells[name] = {arm: _filler_cells(scores, *gain) for arm, scores, gain in gains}
+            arms = zip(ARMS, model.arms(kind, outcome), model.gains[outcome][kind])
+            cells[name] = {
+                arm: {
+                    "mean": float(scores.mean()),
+                    "filler": FILLED_WITH[gain.filler],
+                    "gain": gain,
+                }
+                for arm, scores, gain in arms
+            }
         rows.append(
             {
                 "outcome": _OUTCOME_TITLES[outcome],
@@ -230,11 +219,6 @@ def _floors(group: MaskedModels) -> Table:
         )
     name = f"{group.name}-floors"
     return specs.table("masked-floors", rows, name, models=group.models, arms=ARMS)
-
-
-def _filler_cells(scores: np.ndarray, filler: str, floor: float, gain: Any) -> dict[str, Any]:
-    filler = FILLED_WITH[filler]
-    return {"mean": float(scores.mean()), "filled": floor, "filler": filler, "gain": gain}
 
 
 def _provenance(groups: Sequence[MaskedModels]) -> Section:
@@ -265,17 +249,14 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
     rows = []
     for name in sorted(effects, key=lambda name: effects[name].value):
-        t1, t0 = of_fillers[name]
         row = {
             "node_type": name,
             "functions": len(measured.of(name)),
-            "T1": arms[T1][name],
-            "T0": arms[T0][name],
             "effect": effects[name],
-            "gain_T1": t1.gain,
-            "gain_T0": t0.gain,
             "scores": result.node_types[name],
         }
+        for arm, gain in zip(ARMS, of_fillers[name]):
+            row |= {arm: arms[arm][name], f"gain_{arm}": gain.gain}
         rows.append(row)
     control = RANDOM[result.settings.control]
     below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]

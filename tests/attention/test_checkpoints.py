@@ -172,7 +172,7 @@ def test_the_command_line(training, dataset_folder, tmp_path):
     )
     some = "--revision step-000008 --revision step-000000 --revision step-000008"
     done = run(*asked, some)
-    assert done.output.count("python/test, first 3") == 2
+    assert done.output.count("published top-k UAS") == 2
     assert done.output.index("run at step 8 ") < done.output.index("run at step 0 ")
     for more in (some, ""):
         refused = run(*asked, more, "--json", status=2)

@@ -154,7 +154,7 @@ def test_a_report_on_sentences_speaks_of_sentences_and_not_of_keywords(
     ]
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
     told = markdown(sections([english]))
-    assert f"9 sentences and {english.subjects[0].result.edges} edges" in told
+    assert f"9 sentences and {english.subjects[0].edges} edges" in told
     assert "keyword" not in {row[3] for row in means.overview([english]).rows}
 
 

@@ -14,9 +14,10 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing.evidence.verify import verify
 from probing.instruments.information import learn
+from probing.instruments.information.hits import hits
 from probing.instruments.information.inform import Informing, _ranked
 from probing.instruments.information.result import InformationLedger, InformationResult
-from probing.report.information import InformedModel
+from probing.report.information import added
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import assign_dependents, load_functions, read_functions
@@ -176,7 +177,8 @@ def test_controls(inform, dataset_folder, control):
     validation = read_functions(dataset_folder, "python", "validation", **split)
     assert found.settings.learned_on == validation.labels
     assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
-    assert all(adds.low <= 0.005 for adds in InformedModel("", found).adds.values() if adds.low)
+    adds = added(hits(found)["bits"])
+    assert all(estimate.low <= 0.005 for estimate in adds.values() if estimate.low)
 
 
 def test_the_control_task_belongs_to_words(dataset_folder):
@@ -209,24 +211,19 @@ def test_the_control_task_belongs_to_words(dataset_folder):
 
 def test_intervals_are_of_functions(result):
     """The estimate is the mean; a relation in few functions has no interval; a copy of all functions has a narrower one."""
-    found = InformedModel("", result)
-    for number, (name, adds) in enumerate(found.adds.items()):
+    measured = hits(result)
+    for number, (name, adds) in enumerate(added(measured["bits"]).items()):
         one = result.relations[name]
         assert adds.value == pytest.approx(one.adds) and adds.n == one.functions
-        assert found.hits["uas"].scores("best")[0, number] == pytest.approx(one.best)
+        assert measured["uas"].scores("best")[0, number] == pytest.approx(one.best)
         assert np.isnan(adds.low) == (one.functions < 6)
-    assert found.adds_mean.value == pytest.approx(result.mean.adds)
-    bits = found.hits["constructs"]
-    words, both = (bits.scores(choice).mean() for choice in ("words", "both"))
-    assert found.closed_by_construct == pytest.approx(100 * (1 - both / words))
-    assert found.finds("both").value == pytest.approx(result.mean.both.uas)
+    assert measured["bits"].mean("words", "both").value[0] == pytest.approx(result.mean.adds)
+    assert measured["uas"].mean("both").value[0] == pytest.approx(result.mean.both.uas)
     rows = np.concatenate([result.ledger.rows] * 4)
     rows["function"] += np.repeat(np.arange(4) * 10**4, len(result.ledger.rows)).astype(np.int32)
     ledger = InformationLedger(result.ledger.names, rows, result.ledger.settings).sorted()
-    more, once = (
-        InformedModel("", InformationResult.from_ledger(ledger)).finds("words"),
-        found.finds("words"),
-    )
+    of_copies = hits(InformationResult.from_ledger(ledger))
+    more, once = (each["uas"].mean("words").at(0) for each in (of_copies, measured))
     assert (more.high - more.low) < 0.6 * (once.high - once.low)
 
 
@@ -251,10 +248,10 @@ def test_report(folder, result, inform, tmp_path):
     rows = [next(csv.DictReader(file.open(newline=""))) for file in files]
     assert len(rows) == 2
     (row,) = (row for row in rows if row["model"] == result.title)
-    mean, closed = InformedModel("", result).adds_mean, InformedModel("", result).closed
-    for name, estimate in (("attention adds", mean), ("closed, %", closed)):
-        cells = [float(row[f"bits: {name}{end}"]) for end in ("", ", low", ", high")]
-        assert cells == pytest.approx(estimate[:3], abs=1e-6)
+    mean = hits(result)["bits"].mean("words", "both").at(0)
+    cells = [float(row[f"bits: attention adds{end}"]) for end in ("", ", low", ", high")]
+    assert cells == pytest.approx(mean[:3], abs=1e-6)
+    assert float(row["bits: closed, %"]) == pytest.approx(result.mean.share)
     tables = sorted((tmp_path / "report/tables").glob("*-information.csv"))
     assert len(tables) == 2
     for table in tables:

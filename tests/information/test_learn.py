@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from support.simulations.planted_attention import RELATION, informing, noise
 
+from probing.instruments.information.hits import hits
 from probing.instruments.information.learn import drawn, folds, gains
-from probing.report.information import InformedModel
+from probing.report.information import added
 from probing.runs.experiment import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -45,7 +46,7 @@ def copying(tokens, edges, rng):
 
 def found(experiment):
     result = run(experiment)
-    return result, result.relations[RELATION], InformedModel("", result).adds[RELATION]
+    return result, result.relations[RELATION], added(hits(result)["bits"])[RELATION]
 
 
 def test_a_head_that_knows_adds_its_entropy():

@@ -17,7 +17,6 @@ from probing.report import report as module
 from probing.report.findings import read_findings
 from probing.report.folder import Report, save
 from probing.report.report import MODELS_ON_A_PAGE
-from probing.report.results import summary
 from probing.runs.ledger_file import ATTENTION
 from probing.stats.intervals import Estimate
 
@@ -35,8 +34,10 @@ NAMES = [
 COMPARED = Estimate(20.0, 19.0, 22.0, 0.5, 9)
 
 
-def of_model(result, name: str):
-    return result._replace(settings=result.settings.model_copy(update={"model": name}))
+def with_settings(subject, name: str, **settings):
+    """The same under another name, and with other settings."""
+    changed = subject.settings.model_copy(update=settings)
+    return replace(subject, name=name, settings=changed)
 
 
 def of(findings, name):
@@ -76,12 +77,9 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
     subjects, scores = [], dict(findings.scores)
     for number, name in enumerate(sorted(NAMES)):
         scores |= renamed(findings, name, number)
-        subjects.append(replace(first, name=name, result=of_model(first.result, name)))
+        subjects.append(with_settings(first, name, model=name))
     pairs = dict.fromkeys(combinations(range(len(NAMES)), 2), COMPARED)
-    of_first = replace(
-        control, result=of_model(control.result, NAMES[0]), name=f"{NAMES[0]}, random-weights"
-    )
-    subjects.append(of_first)
+    subjects.append(with_settings(control, f"{NAMES[0]}, random-weights", model=NAMES[0]))
     scores |= {
         (f"{NAMES[0]}, random-weights", *key[1:]): score
         for key, score in of(findings, control.name)
@@ -131,10 +129,7 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
     """It holds the sentence, the table and the figure; on a telephone, nothing lies outside of the page."""
     (findings,) = all_findings
     names = [f"organization/some-longer-name-{number}" for number in range(count)]
-    models = [
-        replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name))
-        for name in names
-    ]
+    models = [with_settings(findings.subjects[0], name, model=name) for name in names]
     pairs = dict.fromkeys(combinations(range(count), 2), COMPARED)
     scores = dict(findings.scores)
     for name in names:
@@ -160,10 +155,7 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
 
 def of_direction(findings, direction):
     first = findings.subjects[0]
-    settings = first.result.settings.model_copy(update={"direction": direction})
-    return replace(
-        findings, subjects=[replace(first, result=first.result._replace(settings=settings))]
-    )
+    return replace(findings, subjects=[with_settings(first, first.name, direction=direction)])
 
 
 @pytest.mark.parametrize(
@@ -182,14 +174,7 @@ def test_directions_are_not_mixed(all_findings):
     (findings,) = all_findings
     forward, backward = (of_direction(findings, name) for name in DIRECTIONS)
     assert headline.sentence([forward, backward]) == headline.sentence([forward])
-    rows = [["a", "python/test", name, 9, 1.0, 2.0, 3.0, 4.0] for name in DIRECTIONS]
-    for of_both, of_one in (
-        (headline.models([forward, backward]), headline.models([forward])),
-        (summary(rows), summary(rows[:1])),
-    ):
-        assert "--direction" in of_both.notes and "--direction" not in of_one.notes
-    shown = [
-        [column.name for column in headline.models(of).columns]
-        for of in ([forward, backward], [forward])
-    ]
-    assert ["direction" in names for names in shown] == [True, False]
+    both, alone = headline.models([forward, backward]), headline.models([forward])
+    for table, shown in ((both, True), (alone, False)):
+        assert ("--direction" in table.notes) == shown
+        assert ("direction" in [column.name for column in table.columns]) == shown

@@ -17,7 +17,6 @@ from codesyntax_dataset import CodeSyntaxError, annotate
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.cli import main
 from probing.models.location import EMBEDDED
-from probing.report.pages import page as several
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -55,10 +54,7 @@ def data_of(shown) -> dict:
 
 
 def case_in(html: str) -> dict:
-    (case,) = json.loads(
-        re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.DOTALL).group(1)
-    )
-    return case
+    return json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.DOTALL).group(1))
 
 
 def word_attention(model, tokenizer, code, tokens):
@@ -360,22 +356,6 @@ def test_page_of_300_tokens_opens_fast(page, tmp_path):
     assert page.locator("#lines path").count() > 20
     token(page, "if", 25).click()
     assert page.locator("#token-title").text_content() == "if, line 27"
-
-
-def test_several_cases_stand_on_one_page(shown, page, tmp_path):
-    """Each has an address of its own, and the menu leads to it; kinds may differ."""
-    labels = case_in(probing.show_labels(CODE, relation="If:if->test").html)
-    cases = [{**data_of(shown), "name": "first", "head": [1, 2]}, {**labels, "name": "second"}]
-    file = several("Two cases", cases).save(tmp_path / "cases.html")
-    page.goto(file.as_uri())
-    assert page.title() == "Two cases"
-    assert page.locator("#found").text_content().startswith("Head 1-2 finds ")
-    with page.expect_navigation():
-        page.get_by_label("Case").select_option("second")
-    assert page.locator("h1").text_content().startswith("Labels of ")
-    page.goto("about:blank")
-    page.goto(f"{file.as_uri()}#1")
-    assert page.get_by_label("Case").input_value() == "1"
 
 
 # The command and its errors -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from probing.report import kinds, specs
 
 SPECS = {
-    "columns": {"counts": [["edges", "count", {"spare": 2}]]},
+    "columns": {"counts": [["edges", "count", {"spare": True}]]},
     "table": {
         "toy": {
             "title": "Scores of\n  {model}",
@@ -51,14 +51,14 @@ def test_columns_are_repeated_for_each_item_and_read_behind_it(toy):
     table = toy(paper=False)
     shown = [(column.group, column.name, column.spare) for column in table.columns]
     assert shown == [
-        ("", "rule", 0),
-        ("", "edges", 2),
-        ("held-out", "score", 0),
-        ("held-out", "head", 0),
-        ("held-out", "offset", 0),
-        ("published", "score", 0),
-        ("published", "head", 0),
-        ("published", "offset", 0),
+        ("", "rule", False),
+        ("", "edges", True),
+        ("held-out", "score", False),
+        ("held-out", "head", False),
+        ("held-out", "offset", False),
+        ("published", "score", False),
+        ("published", "head", False),
+        ("published", "offset", False),
     ]
     assert table.rows == [["first", 7, 5, "1-2", 3, None, None, None]]
     assert (table.name, table.title, table.notes) == ("toy", "Scores of m", "At least 3.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -45,7 +44,6 @@ from probing.report.silencing import (
     LESS,
     MOST,
     NOTHING,
-    SilencedModel,
     verdict,
     verdicts,
 )
@@ -565,5 +563,4 @@ def test_verdicts():
     }
     assert {name: verdict(one) for name, one in found.items()} == {name: name for name in found}
     del found[ALIKE]
-    planted_model = SilencedModel("", SimpleNamespace(title="m"), found)
-    assert verdicts([planted_model]).rows == [["m", 1, 1, 1, 1, 0, 1]]
+    assert verdicts("m", found).rows == [["m", 1, 1, 1, 1, 0, 1]]
