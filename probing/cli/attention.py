@@ -137,9 +137,11 @@ def score(
 
     ledgers: dict[Path, None] = {}
     for path in results:
-        files = [ledger_path(path) if path.suffix == ".json" else path]
+        files = [path]
         if path.is_dir():
             files = sorted(path.glob("*.ledger.parquet"))
+        elif path.suffix == ".json" and ledger_path(path).is_file():
+            files = [ledger_path(path)]
         if not files:
             raise LedgerError(
                 f"{path} has no ledgers: expected what `codesyntax probe --output` writes"
