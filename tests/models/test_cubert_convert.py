@@ -25,7 +25,7 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing.models.cubert.convert import _config, _model, convert, variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.load import doctor, load, load_tokenizer
+from probing.models.load import described, doctor, load
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -237,8 +237,8 @@ def test_from_the_hub(model, tmp_path, monkeypatch):
 
 def test_as_any_model(model, tmp_path):
     """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory, a self-check."""
-    tokenizer, longest = load_tokenizer(str(model))
-    assert isinstance(tokenizer, CubertTokenizer) and longest == 511
+    tokenizer = described(str(model), None).tokenizer
+    assert isinstance(tokenizer, CubertTokenizer) and load(model).longest == 511
     assert doctor(model).path == "captured"
     weights = BertModel.from_pretrained(model)
     java = CubertTokenizer(model / "vocab.txt", "java")
