@@ -544,7 +544,7 @@ def verify_each(
 
     def session_of(file: Path, settings: Any) -> Session:
         session = Session.again(file, settings, model, device)
-        fields = ("model", "revision", "dtype", "max_length", "begin")
+        fields = ("model", "revision", "dtype", "max_length")
         return sessions.setdefault(tuple(getattr(session, name) for name in fields), session)
 
     def again(verifier: Verifier) -> tuple[Criterion, Draw]:

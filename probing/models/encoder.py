@@ -81,11 +81,6 @@ class Encoder(LoadedModel):
         if token is not None and token < self.vocabulary:
             self.begin = token
 
-    def begun(self, begin: bool) -> Self:
-        """Let it read with nothing in front of what its tokenizer gives, unless `begin`."""
-        self.begin = self.begin if begin else None
-        return self
-
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """As of `LoadedModel`, with `begin` in front, a special token."""
         for ids, offsets, special in super().encode(texts):

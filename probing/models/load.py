@@ -43,7 +43,6 @@ from probing.models.loaded import (
     FailedCheck,
     Loaded,
     check_weights,
-    positions_of,
     quiet,
 )
 from probing.models.location import Location, loading, locate
@@ -96,16 +95,6 @@ def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> Lan
     """
     loaded, head = _loaded(model, with_head=True, eager=True, **options)
     return self_check(LanguageModel(loaded, head is MASKED_HEAD)).examine()
-
-
-def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
-    """A model's tokenizer, and the most sub-tokens of a function for it, without loading its
-    weights."""
-    with loading(model), quiet():
-        described_model = described(model, None)
-        with torch.device("meta"):
-            empty = AutoModel.from_config(described_model.config)
-    return described_model.tokenizer, min(max_length, positions_of(empty) or max_length)
 
 
 class Diagnosis(NamedTuple):

@@ -319,7 +319,7 @@ def _slot(experiment: Experiment) -> Slot | None:
         "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
         "control": data.control and [data.control, data.seed],
         "device": (session.device or default_device()).partition(":")[0],
-        "session": [session.step, session.dtype, session.max_length, session.begin],
+        "session": [session.step, session.dtype, session.max_length],
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
         "asked": {**experiment.asked},
     }

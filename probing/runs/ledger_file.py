@@ -323,12 +323,6 @@ class RowLedger:
         groups = f"{self.GROUP_COLUMN.replace('_', ' ')}s"
         return f"{type(self).__name__}: {len(self)} rows of {len(self.names)} {groups}"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        same = (self.names, self.settings) == (other.names, other.settings)
-        return same and self.rows.tobytes() == other.rows.tobytes()
-
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
         header = json.dumps(

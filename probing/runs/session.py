@@ -28,8 +28,7 @@ class Session:
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads
     nothing. `model`, `revision`, `dtype`, `device` and `max_length` as of
-    `probing.probe`; `step`: that of a checkpoint; `begin`: whether a decoder reads after a token in
-    front (`probing.models.encoder`), as results of before do not; `alone`: not to share the work
+    `probing.probe`; `step`: that of a checkpoint; `alone`: not to share the work
     with other processes; `named`: True unless the model was found by what a result says.
     """
 
@@ -42,13 +41,11 @@ class Session:
         dtype: str | torch.dtype = "float32",
         device: str | torch.device | None = None,
         max_length: int = PAPER_LENGTH,
-        begin: bool = True,
         alone: bool = False,
     ):
         self.processes, self.named = processes_of_run(alone), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length = revision, step, max_length
-        self.begin = begin
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
         self._forms: dict[tuple[str, int | None], Any] = {}
@@ -75,7 +72,6 @@ class Session:
             dtype=getattr(settings, "precision", "float32"),
             device=device,
             max_length=settings.max_length,
-            begin=getattr(settings, "begin", None) is not None,
         )
         session.named = model is not None
         return session
@@ -92,8 +88,7 @@ class Session:
         """The body of the model, or one with initial weights drawn by a seed."""
         if random_weights is None and ("load_language_model", None) in self._forms:
             return self.language_model()
-        encoder: Encoder = self._form("load", random_weights, dtype=self.dtype)
-        return encoder.begun(self.begin)
+        return self._form("load", random_weights, dtype=self.dtype)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial
@@ -108,8 +103,7 @@ class Session:
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then
         the encoder, too."""
-        model: LanguageModel = self._form("load_language_model")
-        return model.begun(self.begin)
+        return self._form("load_language_model")
 
     def _form(self, loader: str, random_weights: int | None = None, **options: Any) -> Any:
         """What a function of `probing.models.load` makes of the model, once."""

@@ -94,12 +94,11 @@ def test_equal_is_what_has_the_same_ranks_and_settings(
     result, tiny_model, dataset_folder, tmp_path
 ):
     loaded = probing.load(result.save(tmp_path))
-    assert loaded == result and loaded.ledger == result.ledger
+    assert loaded == result and loaded.ledger.digest() == result.ledger.digest()
     changed = np.array(loaded.ledger.ranks)
     changed[0, 0, 0, 0] ^= 1
     assert ProbeResult.from_ledger(dataclasses.replace(loaded.ledger, ranks=changed)) != result
     assert result != probing.probe(tiny_model, dataset_folder, "java", limit=5)
-    assert result.ledger != "a ledger"
     with pytest.raises(LedgerError, match="none.json: no such file"):
         probing.load(tmp_path / "none.json")
 

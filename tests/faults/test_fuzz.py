@@ -29,7 +29,7 @@ from codesyntax_dataset.schema import Skips
 from probing.instruments.attention import errors
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import MaskingLedger
-from probing.models.load import load_tokenizer
+from probing.models.load import described
 from probing.runs.data import FUNCTION_COLUMNS
 from probing.runs.records import exactly, explain, parse
 
@@ -129,7 +129,7 @@ def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):
         '{"tokenizer_class": "BertTokenizerFast", "model_max_length": [1]}'
     )
     with pytest.raises(ModelError, match="model_max_length is a list, no number"):
-        load_tokenizer(str(folder))
+        described(str(folder), None)
 
 
 def test_a_damaged_ledger_is_refused_in_one_line(tmp_path):

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import struct
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.load import load, load_restoring, load_tokenizer
+from probing.models.load import described, load, load_restoring
 from probing.models.location import locate
 
 CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass M: pass\n"
@@ -152,7 +153,7 @@ def test_code_beside_a_known_model_is_not_run(tiny_model, tmp_path, name):
     assert not (folder / "ran").exists()
 
 
-@pytest.mark.parametrize("read", [load_restoring, load_tokenizer])
+@pytest.mark.parametrize("read", [load_restoring, partial(described, revision=None)])
 def test_who_reads_other_parts_of_a_model_asks_the_same(tiny_model, tmp_path, read):
     folder = tmp_path / "model"
     shutil.copytree(tiny_model, folder)

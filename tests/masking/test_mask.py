@@ -257,9 +257,9 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(
         lambda self, part, bar: masked.append(len(part)) or real(self, part, bar),
     )
     few = RUN | {"limit": 2}
-    first = mask(model, dataset_folder, **few).ledger
-    assert mask(model, dataset_folder, **few, output=tmp_path / "other").ledger == first
-    assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == first
+    first = mask(model, dataset_folder, **few).ledger.digest()
+    assert mask(model, dataset_folder, **few, output=tmp_path / "other").ledger.digest() == first
+    assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger.digest() == first
     runs = len(masked)
     spans = mask(model, dataset_folder, **few, control="spans")
     assert (len(masked), spans.settings.control) == (2 * runs, "spans")
@@ -292,7 +292,9 @@ def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
     ).mean() > 0.9
     for column in ("masked", "commonest", "letter_jaccard"):
         assert (twin.ledger.rows[column][first] == result.ledger.rows[column][first]).all()
-    assert twin.ledger == again.ledger and "|random-weights:True|" in twin.signature
+    assert (
+        twin.ledger.digest() == again.ledger.digest() and "|random-weights:True|" in twin.signature
+    )
     assert "random" not in result.signature and twin.settings.name != result.settings.name
     data = ("--data", dataset_folder, f"--limit 6 --max-length {LONGEST} --draws 1")
     given = ("mask", model, *data, "--node-types return_statement")

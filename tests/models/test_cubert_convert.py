@@ -25,7 +25,7 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing.models.cubert.convert import _config, _model, convert, variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.load import load, load_tokenizer
+from probing.models.load import described, load
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -236,8 +236,8 @@ def test_from_the_hub(model, tmp_path, monkeypatch):
 
 def test_as_any_model(model, tmp_path):
     """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory."""
-    tokenizer, longest = load_tokenizer(str(model))
-    assert isinstance(tokenizer, CubertTokenizer) and longest == 511
+    tokenizer = described(str(model), None).tokenizer
+    assert isinstance(tokenizer, CubertTokenizer) and load(model).longest == 511
     weights = BertModel.from_pretrained(model)
     java = CubertTokenizer(model / "vocab.txt", "java")
     assert load((weights, tokenizer)).revision != load((weights, java)).revision

@@ -26,7 +26,7 @@ from transformers import (
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
-from probing.models.load import doctor, load, load_tokenizer
+from probing.models.load import doctor, load
 from probing.models.loaded import TEXTS, FailedCheck
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -130,10 +130,6 @@ def test_longest(tiny_model, model, tokenizer):
     assert load(str(tiny_model)).longest == 511
     assert load(str(tiny_model), max_length=5000).longest == 512
     assert load(str(tiny_model), max_length=100).longest == 100
-    for max_length in (100, 511, 5000):
-        assert load_tokenizer(str(tiny_model), max_length=max_length)[1] == min(max_length, 512)
-    ids = load_tokenizer(str(tiny_model))[0](TEXTS[0])["input_ids"]
-    assert ids == next(load(str(tiny_model)).encode(TEXTS))[0].tolist()
 
 
 def state(model) -> dict:

@@ -397,7 +397,7 @@ def test_no_result_depends_on_what_else_is_run(model, few, monkeypatch):
     bar = tqdm(disable=True)
     together = job.run(job.functions, bar)
     alone = [job.run([function], bar) for function in job.functions[::-1]]
-    assert SilencingLedger.concatenate(alone) == together
+    assert SilencingLedger.concatenate(alone).digest() == together.digest()
     assert len(together) == 4 * 5
     monkeypatch.setitem(batches._TOKENS_ON_DEVICE, "cpu", 1)
     del job._predictor

@@ -51,15 +51,6 @@ class RankLedger(EdgeTable):
     ranks: np.ndarray | StoredRanks
     settings: dict[str, Any]
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RankLedger):
-            return NotImplemented
-        same = (self.relations, self.settings) == (other.relations, other.settings)
-        same = same and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in EDGE_COLUMNS
-        )
-        return same and self.same_ranks(other)
-
     def __repr__(self) -> str:
         layers, heads = self.ranks.shape[2:]
         return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"
