@@ -101,11 +101,10 @@ def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> Lan
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and the most sub-tokens of a function for it, without loading its
     weights."""
-    with loading(model), quiet():
-        described_model = described(model, None)
-        with torch.device("meta"):
-            empty = AutoModel.from_config(described_model.config)
-    return described_model.tokenizer, min(max_length, positions_of(empty) or max_length)
+    found = described(model, None)
+    with loading(model), quiet(), torch.device("meta"):
+        empty = AutoModel.from_config(found.config)
+    return found.tokenizer, min(max_length, positions_of(empty) or max_length)
 
 
 class Diagnosis(NamedTuple):
@@ -380,13 +379,8 @@ def _device_named(name: str | torch.device | None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-        there += ["mps"] * torch.backends.mps.is_available()
-        reason = (
-            "" if str(error).startswith("Expected one of") else f" ({str(error).splitlines()[0]})"
-        )
         raise ModelError(
-            f"device {str(name)!r} cannot be used here{reason}: expected {' or '.join(['cpu', *there])}"
+            f"device {str(name)!r} cannot be used here, such as cpu: {str(error).splitlines()[0]}"
         ) from None
     return device
 
