@@ -369,13 +369,8 @@ def _device_named(name: str | torch.device | None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-        there += ["mps"] * torch.backends.mps.is_available()
-        reason = (
-            "" if str(error).startswith("Expected one of") else f" ({str(error).splitlines()[0]})"
-        )
         raise ModelError(
-            f"device {str(name)!r} cannot be used here{reason}: expected {' or '.join(['cpu', *there])}"
+            f"device {str(name)!r} cannot be used here, such as cpu: {str(error).splitlines()[0]}"
         ) from None
     return device
 

@@ -9,7 +9,7 @@ instead.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -37,25 +37,24 @@ _ROWS = 16  # rows of a text to compare in a batch and alone
 
 class _EagerRun(NamedTuple):
     """A batch, the model's eager maps of it, as it reports them, and its last hidden states (B, S,
-    D), float32."""
+    D), all in float32."""
 
     inputs: Batch
-    maps: list[Tensor]
+    maps: list[Any]
     hidden: Tensor
 
     @classmethod
     def of(cls, encoder: Encoder, inputs: Batch) -> _EagerRun:
         output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
-        return cls(inputs, list(output.get("attentions") or ()), _hidden(output))
+        maps = output.get("attentions") or ()
+        return cls(
+            inputs, [None if layer is None else layer.float() for layer in maps], _hidden(output)
+        )
 
     @property
     def texts(self) -> Tensor:
         """Where there is text: bool (B, S). Rows of padding are meaningless."""
         return self.inputs["attention_mask"].bool()
-
-    @property
-    def in_float32(self) -> _EagerRun:
-        return self._replace(maps=[layer.float() for layer in self.maps])
 
     @property
     def first(self) -> _EagerRun:
@@ -95,7 +94,6 @@ def self_check(encoder: EncoderT) -> EncoderT:
         f"({count}, heads, {length}, {length})",
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
-    padded, alone = padded.in_float32, alone.in_float32
     captured, apart = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
     passed = all(check.passed for check in captured)
     _check_rows(encoder, padded, explained=passed)

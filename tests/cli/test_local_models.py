@@ -44,10 +44,9 @@ def results(folder):
 @pytest.mark.usefixtures("unrendered")
 def test_every_command_finds_the_model_and_none_publishes_its_place(elsewhere, tmp_path):
     tests = results(elsewhere)
-    assert [json.loads(path.read_text())["model_path"] for path in tests] == [
-        "../models/one",
-        "../models/two",
-    ]
+    written = [json.loads(path.read_text()) for path in tests]
+    assert [result["model_path"] for result in written] == ["../models/one", "../models/two"]
+    assert {result["data_path"] for result in written} == {"../codesyntax"}
     run("score", *(elsewhere / "results").glob("*.parquet"))
     run("errors", tests[0])
     run("verify", *tests, "--functions 2")

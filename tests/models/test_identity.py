@@ -211,19 +211,6 @@ def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded
 
 
 @pytest.mark.slow
-def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, monkeypatch):
-    """Where it was, seen from the result: the two may move together, and the working directory does not matter."""
-    moved = results.parent.rename(tmp_path / "moved") / "results"
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    path = json_in(moved)
-    assert json.loads(path.read_text())["data_path"] == "../codesyntax"
-    assert verify(path, model=tiny_model, functions=2).accepted
-    assert load(path).data_folder.samefile(tmp_path / "moved" / "codesyntax")
-
-
-@pytest.mark.slow
 def test_a_stray_dataset_of_that_name_is_not_taken(
     tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch
 ):
@@ -362,10 +349,9 @@ def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results,
 
 
 def test_a_ledgers_run_does_not_override_its_settings(results):
-    """A partial result of float32 that says in its `run` that it is neither."""
+    """A partial result that says in its `run` that it is whole."""
     file = ledger_path(json_in(results))
-    for strange in ({"limit": None}, {"dtype": "bfloat16"}, {"layers": 5}):
-        ledger = RankLedger.load(file)
-        ledger.settings["run"] |= strange
-        with pytest.raises(LedgerError, match=f"run has an unknown field {min(strange)!r}"):
-            ProbeResult.from_ledger(ledger)
+    ledger = RankLedger.load(file)
+    ledger.settings["run"] |= {"limit": None}
+    with pytest.raises(LedgerError, match="run has an unknown field 'limit'"):
+        ProbeResult.from_ledger(ledger)

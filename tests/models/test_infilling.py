@@ -24,7 +24,7 @@ from probing.instruments.masking.masking import INFILLING, Masker
 from probing.instruments.masking.restore import Restorer
 from probing.instruments.masking.result import SIMILARITIES
 from probing.models.load import load_restoring
-from probing.models.masked import CONVENTIONS, InfillingModel, convention_of
+from probing.models.masked import InfillingModel, convention_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -327,8 +327,3 @@ def test_protocols_of_another_kind_of_model_are_refused(folder, dataset_folder, 
     assert mask_positions(
         "def f(): pass", without, "parameters", protocol="infilling"
     ).tolist() == [6, 7]
-
-
-def test_conventions_differ():
-    marks = [one.marks for one in CONVENTIONS]
-    assert len({token for of in marks for token in of}) == 3 * len(marks)

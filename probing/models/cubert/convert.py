@@ -153,7 +153,7 @@ def convert(
     missing, surplus or of another shape, and for an `output` that exists.
     """
     source, target = Path(checkpoint), Path(output)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+    if target.exists():
         raise ModelError(
             f"{target} exists already, expected a new folder: choose another output or remove it"
         )
