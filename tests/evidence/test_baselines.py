@@ -144,6 +144,21 @@ def test_baselines_do_what_the_definition_says(functions, direction, further_key
                         )
 
 
+def test_an_example_by_hand():
+    """Offsets to `first`: 1 twice, 3 once. `else` hits one edge; the `in` that counts is behind another `in`."""
+    words = "if x : y else z in in".split()
+    edges = [("r", 0, 1, 2), ("r", 3, 4, 5), ("r", 4, 7, 7)]
+    of_function = read_edges(dataset_of((words, edges)), "python", "test")
+    picks = pick(of_function)
+    assert picks.names("offset", "first", "r") == [1, 3]
+    assert picks.names("offset", "any", "r") == [1, 3]
+    assert picks.names("offset", "last", "r") == [2, 3]
+    assert picks.names("keyword", "first", "r") == ["else"]
+    ranks = ledger(of_function, picks).ranks[:, :, 0]  # (rules, edges, kinds)
+    assert ranks[RULES.index("first")].tolist() == [[0, 255], [0, 0], [1, 255]]
+    assert ranks[RULES.index("last")].tolist() == [[0, 255], [0, 255], [1, 255]]
+
+
 def test_as_many_keywords_as_eight_bits_tell_apart():
     """By hand: the last of 128 keywords is a dependent, and in the other direction a head."""
     own = LANGUAGES["python"].keywords

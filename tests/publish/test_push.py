@@ -261,6 +261,15 @@ def test_the_similarity_of_trees_is_pushed_with_what_evaluate_needs():
     assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
 
 
+@pytest.mark.slow
+def test_minimal_pairs_are_pushed_with_their_task_for_lm_eval(tmp_path):
+    """Which is tested in test_harness.py."""
+    build("sample", ["go_pairs"], tmp_path / "codesyntax")
+    planned = push_dataset(tmp_path / "codesyntax", DATASET).files
+    further = planned.keys() - files(tmp_path / "codesyntax").keys()
+    assert further == {"lm_eval/codesyntax_go_pairs.yaml"}
+
+
 def test_offline_means_offline(monkeypatch, dataset_folder):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match="HF_HUB_OFFLINE is set"):

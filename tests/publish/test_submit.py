@@ -13,6 +13,9 @@ import yaml
 from click.testing import CliRunner
 from conftest import cut
 from huggingface_hub import HfApi, parse_eval_result_entries
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.attacks import entries
 from support.attacks.results import RESULTS, altered_again, recomputed, with_settings
 from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub, contents
 
@@ -352,3 +355,22 @@ def test_a_dataset_without_these_tasks(hub, results):
     data.commit("main", {name: of for name, of in data.files().items() if name != "eval.yaml"})
     with pytest.raises(HubError, match="no eval.yaml"):
         submit.submission([results], MODEL, DATASET)
+
+
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_factory):
+    """Whatever stands in the settings of a ledger, with numbers that follow from it."""
+    folder = tmp_path_factory.mktemp("strange")
+    shutil.copytree(made / "python", folder, dirs_exist_ok=True)
+
+    def strange(ledger):
+        ledger.settings = json.loads(json.dumps(ledger.settings))
+        entries.change(ledger.settings, data)
+        return ledger
+
+    try:
+        recomputed(folder, strange, ["test"])
+        submit._complete([folder], "user/tiny")
+    except CodeSyntaxError as refused:
+        assert str(refused)

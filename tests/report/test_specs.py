@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from types import SimpleNamespace
 
 import pytest
@@ -78,3 +79,29 @@ def test_texts_are_on_one_line_and_have_their_words(toy):
     assert (figure.name, figure.title, figure.alt) == ("file", "Heads of m", "Dots of m")
     with pytest.raises(KeyError):
         specs.text("toy", count=2)
+
+
+def entries(columns):
+    """Each column, and each name of shared columns, whatever block it is in."""
+    for entry in columns:
+        if isinstance(entry, list):
+            yield entry
+        elif "use" in entry:
+            yield entry["use"]
+        else:
+            assert "when" in entry or {"for", "in"} <= entry.keys()
+            yield from entries(entry["columns"])
+
+
+@pytest.mark.parametrize("part", ["table", "columns"])
+def test_every_spec_names_kinds_and_columns_that_there_are(part):
+    known = specs._specs()
+    for spec in known[part].values():
+        for entry in entries(spec["columns"] if part == "table" else spec):
+            if isinstance(entry, str):
+                assert entry in known["columns"]
+                continue
+            _, kind, options = [*entry, *["text", {}][len(entry) - 1 :]]
+            assert options.keys() <= {"of", "at", "group", "spare"}
+            if not any(field for _, field, *_ in string.Formatter().parse(kind)):
+                assert isinstance(getattr(kinds, kind.upper()), kinds.Kind)
