@@ -57,7 +57,6 @@ from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate
 
 Paths = Sequence[str | os.PathLike]
 
@@ -121,13 +120,9 @@ def find(paths: Paths) -> list[Probed]:
         validation, other = chosen_on[alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
-        raise _no_test(paths)
+        places = ", ".join(map(str, paths))
+        raise LedgerError(f"{places} has results of the split validation only: probe test, too")
     return pairs
-
-
-def _no_test(paths: Paths) -> LedgerError:
-    places = ", ".join(map(str, paths))
-    return LedgerError(f"{places} has results of the split validation only: probe test, too")
 
 
 class SharedSettings(NamedTuple):
@@ -221,12 +216,9 @@ def results_for_entries(paths: Paths) -> list[EntryResults]:
         EntryResults(pair.files, {"test": pair.test, "validation": pair.validation})
         for pair in pairs
     ]
-    return results + [masked_results(file) for file in masked]
-
-
-def masked_results(file: Path) -> EntryResults:
-    """A masking result, which alone makes an entry."""
-    return EntryResults({"test": file}, {"test": MaskResult.load(file)})
+    # a masking result makes an entry alone
+    alone = [EntryResults({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
+    return results + alone
 
 
 @dataclass
@@ -278,12 +270,9 @@ class Evidence:
         test = self.probed.test
         validation = self.probed.validation
         check_alike(validation.ledger, test.ledger)
-        unread = self._unread
-        held_out = (
-            choose_least(validation.ledger, test.ledger, unread)
-            if len(unread)
-            else choice_of(validation)
-        )
+        held_out = choice_of(validation)
+        if len(self._unread):
+            held_out = choose_least(validation.ledger, test.ledger, self._unread)
         return {
             PUBLISHED: apply(test.ledger, choice_of(test)),
             HELD_OUT: apply(test.ledger, held_out),
@@ -306,12 +295,6 @@ class Evidence:
             protocol: compare(chosen, baselines[protocol][BEST_BASELINE])
             for protocol, chosen in self.hits.items()
         }
-
-    @cached_property
-    def differences(self) -> dict[str, Estimate]:
-        """Protocol -> the difference of the mean to the best baseline's, (M,), p not corrected over
-        models; empty for controls with other labels."""
-        return {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
 
     @cached_property
     def beyond(self) -> Beyond | None:
@@ -463,7 +446,9 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     edges = {}
     for part, split in (("validation", "validation"), ("test", first.split)):
         ledgers = [getattr(model, part).ledger for model in probed]
-        functions = _common(ledgers)
+        functions = reduce(np.intersect1d, (np.unique(ledger.function) for ledger in ledgers))
+        if not len(functions):
+            raise LedgerError("these results cannot be compared: they share no function")
         of_part = baselines.read_edges(location, first.config, split, functions)
         if of_part.settings.functions != len(functions):
             raise LedgerError(
@@ -524,14 +509,6 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
         skips = {**result.skips, "not in the results that it was compared with": lost}
         ledger = replace(ledger, settings={**ledger.settings, "skips": skips})
     return ProbeResult.from_ledger(ledger)
-
-
-def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
-    """The functions common to all ledgers."""
-    common = reduce(np.intersect1d, (np.unique(ledger.function) for ledger in ledgers))
-    if not len(common):
-        raise LedgerError("these results cannot be compared: they share no function")
-    return common
 
 
 def alike(result: ProbeResult) -> Settings:

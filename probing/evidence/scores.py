@@ -275,7 +275,7 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
 
 def _differences(member: Evidence) -> dict[str, Estimate]:
     """Protocol -> the difference of the mean to the best baseline's."""
-    differences = dict(member.differences)
+    differences = {protocol: both.mean for protocol, both in member.comparisons.items()}
     if member.beyond_compared is not None:
         differences[BEYOND_OFFSET] = member.beyond_compared.mean
     return differences
@@ -308,11 +308,6 @@ def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[R
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
         yield from _chosen_scores(rivals.of(kind, model.chosen), without).by_rule_and_k(kind)
-
-
-def _without_interval(value: np.ndarray, n: int) -> Estimate:
-    unknown = np.full(value.shape, np.nan)
-    return Estimate(value, unknown, unknown, unknown, n)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
@@ -360,7 +355,9 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
         if counted := chosen.hits.counted:
             expected = np.mean([by_chance[name] for name in counted], axis=0)
             clusters = len(chosen.hits.drawn.clusters)
-            yield from shown.rows(_without_interval(expected, clusters), RANDOM_HEAD)
+            unknown = np.full(expected.shape, np.nan)
+            estimate = Estimate(expected, unknown, unknown, unknown, clusters)
+            yield from shown.rows(estimate, RANDOM_HEAD)
 
 
 def _random_means(

@@ -84,11 +84,6 @@ class Group:
         sums = {system: _added(of_smaller, which) for system, of_smaller in self.sums.items()}
         return Group(places, _added(self.n, which), sums, self.worth)
 
-    def same_things(self, other: Group) -> bool:
-        """True if the other one has as many things in the same clusters."""
-        same_clusters = np.array_equal(self.places, other.places)
-        return same_clusters and np.array_equal(self.n, other.n)
-
 
 class _Mean(NamedTuple):
     """A mean or difference by M measures: its `value` (M,), what each cluster adds to it, `added`
@@ -239,7 +234,8 @@ class Hits:
         for name in sorted(set(self.groups) & set(other.groups)):
             group = self.groups[name]
             theirs = other.groups[name]
-            same = same and group.same_things(theirs)
+            same = same and np.array_equal(group.places, theirs.places)
+            same = same and np.array_equal(group.n, theirs.n)
             joined[name] = replace(group, sums={**group.sums, **theirs.sums})
         if not same:
             common = len(np.intersect1d(self.clusters, other.clusters))

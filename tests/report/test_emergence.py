@@ -83,7 +83,9 @@ def test_a_planted_training(findings, checkpoints):
         assert (means[0].value, *means[2][:3]) == (0, 100, 100, 100)
         assert passes([difference.low for difference in differences]) == 2
     assert [mean.value for mean, _ in training.means["beyond-offset"]] == [0, 0, 100]
-    single = [one.differences["held-out"].at(0) for one in (checkpoints[step] for step in STEPS)]
+    single = [
+        one.comparisons["held-out"].mean.at(0) for one in (checkpoints[step] for step in STEPS)
+    ]
     corrected = [difference.p for _, difference in training.means["held-out"]]
     assert corrected == pytest.approx([one.p for one in family(single)])
     assert corrected != [one.p for one in single]
