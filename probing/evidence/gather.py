@@ -32,6 +32,7 @@ from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
+from probing.evidence.masked import holding
 from probing.evidence.protocols import (
     ChosenHits,
     Comparison,
@@ -329,7 +330,8 @@ class WholeSplits(Splits):
     scored, all of test, whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
-        short = np.flatnonzero(_characters(data, config, "validation") <= SHORT_CODE)
+        functions, _ = load_functions(data, config, "validation")
+        short = np.flatnonzero([len(code) <= SHORT_CODE for code in functions["code"]])
         edges = {
             "validation": baselines.read_edges(data, config, "validation", short),
             "test": baselines.read_edges(data, config, "test"),
@@ -388,11 +390,6 @@ class WholeSplits(Splits):
         ranks = np.full((len(RULES), len(edges), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
         ranks[:, read] = ledger.ranks
         return RankLedger.of(edges, ranks, ledger.settings)
-
-
-def _characters(data: Any, config: str, split: str) -> np.ndarray:
-    """The lengths of a split's functions in characters: (functions,)."""
-    return np.array([len(code) for code in load_functions(data, config, split)[0]["code"]])
 
 
 def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
@@ -472,7 +469,7 @@ def submission_of(results: EntryResults, data: Any = None) -> Submission:
     location = find_data(results.files["test"], settings) if data is None else data
     test = results.read["test"]
     if isinstance(test, MaskResult):
-        return submission_masked.of_result(test, location)
+        return submission_masked.make(test, holding(location, settings))
     probed = Probed(test, results.read["validation"], results.files)
     AttentionSubmission.check_settings(settings)
     return WholeSplits(location, settings.config, settings.direction).submission(probed)

@@ -286,8 +286,8 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
     for protocol, chosen in member.hits.items():
         shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL)
-        yield from _against(shown, member.comparisons.get(protocol))
-        yield from _difference(shown, differences.get(protocol))
+        if protocol in differences:
+            yield from _against(shown, member.comparisons[protocol], differences[protocol])
 
 
 def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
@@ -303,8 +303,7 @@ def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[R
     compared = member.beyond_compared
     if compared is None:  # it was scored on other edges than the baselines
         return
-    yield from _against(shown, compared)
-    yield from _difference(shown, differences.get(BEYOND_OFFSET))
+    yield from _against(shown, compared, differences[BEYOND_OFFSET])
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
         yield from _chosen_scores(rivals.of(kind, model.chosen), without).by_rule_and_k(kind)
@@ -387,16 +386,11 @@ def _chosen_scores(
     return _Slice(chosen.hits, about, _rule_and_k, what)
 
 
-def _difference(shown: _Slice, difference: Estimate | None) -> Iterator[Row]:
-    if difference is not None:
-        yield from shown.rows(difference, MODEL, BEST_BASELINE)
-
-
-def _against(shown: _Slice, compared: Comparison | None) -> Iterator[Row]:
-    """Rows of differences to the best baseline, of the relations that both have."""
-    if compared is not None:
-        both = shown.only(groups=compared.relations)
-        yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+def _against(shown: _Slice, compared: Comparison, mean: Estimate) -> Iterator[Row]:
+    """Rows of differences to the best baseline, of the relations that both have and of the mean."""
+    both = shown.only(groups=compared.relations)
+    yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+    yield from shown.rows(mean, MODEL, BEST_BASELINE)
 
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
