@@ -32,6 +32,7 @@ from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
+from probing.evidence.masked import holding
 from probing.evidence.protocols import (
     ChosenHits,
     Comparison,
@@ -57,7 +58,6 @@ from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate
 
 Paths = Sequence[str | os.PathLike]
 
@@ -121,13 +121,9 @@ def find(paths: Paths) -> list[Probed]:
         validation, other = chosen_on[alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
-        raise _no_test(paths)
+        places = ", ".join(map(str, paths))
+        raise LedgerError(f"{places} has results of the split validation only: probe test, too")
     return pairs
-
-
-def _no_test(paths: Paths) -> LedgerError:
-    places = ", ".join(map(str, paths))
-    return LedgerError(f"{places} has results of the split validation only: probe test, too")
 
 
 class SharedSettings(NamedTuple):
@@ -221,12 +217,9 @@ def results_for_entries(paths: Paths) -> list[EntryResults]:
         EntryResults(pair.files, {"test": pair.test, "validation": pair.validation})
         for pair in pairs
     ]
-    return results + [masked_results(file) for file in masked]
-
-
-def masked_results(file: Path) -> EntryResults:
-    """A masking result, which alone makes an entry."""
-    return EntryResults({"test": file}, {"test": MaskResult.load(file)})
+    # a masking result makes an entry alone
+    alone = [EntryResults({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
+    return results + alone
 
 
 @dataclass
@@ -278,12 +271,9 @@ class Evidence:
         test = self.probed.test
         validation = self.probed.validation
         check_alike(validation.ledger, test.ledger)
-        unread = self._unread
-        held_out = (
-            choose_least(validation.ledger, test.ledger, unread)
-            if len(unread)
-            else choice_of(validation)
-        )
+        held_out = choice_of(validation)
+        if len(self._unread):
+            held_out = choose_least(validation.ledger, test.ledger, self._unread)
         return {
             PUBLISHED: apply(test.ledger, choice_of(test)),
             HELD_OUT: apply(test.ledger, held_out),
@@ -306,12 +296,6 @@ class Evidence:
             protocol: compare(chosen, baselines[protocol][BEST_BASELINE])
             for protocol, chosen in self.hits.items()
         }
-
-    @cached_property
-    def differences(self) -> dict[str, Estimate]:
-        """Protocol -> the difference of the mean to the best baseline's, (M,), p not corrected over
-        models; empty for controls with other labels."""
-        return {protocol: comparison.mean for protocol, comparison in self.comparisons.items()}
 
     @cached_property
     def beyond(self) -> Beyond | None:
@@ -346,7 +330,8 @@ class WholeSplits(Splits):
     scored, all of test, whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
-        short = np.flatnonzero(_characters(data, config, "validation") <= SHORT_CODE)
+        functions, _ = load_functions(data, config, "validation")
+        short = np.flatnonzero([len(code) <= SHORT_CODE for code in functions["code"]])
         edges = {
             "validation": baselines.read_edges(data, config, "validation", short),
             "test": baselines.read_edges(data, config, "test"),
@@ -407,11 +392,6 @@ class WholeSplits(Splits):
         return RankLedger.of(edges, ranks, ledger.settings)
 
 
-def _characters(data: Any, config: str, split: str) -> np.ndarray:
-    """The lengths of a split's functions in characters: (functions,)."""
-    return np.array([len(code) for code in load_functions(data, config, split)[0]["code"]])
-
-
 def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
     """True if a submission is of the labels of these splits.
 
@@ -463,7 +443,9 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     edges = {}
     for part, split in (("validation", "validation"), ("test", first.split)):
         ledgers = [getattr(model, part).ledger for model in probed]
-        functions = _common(ledgers)
+        functions = reduce(np.intersect1d, (np.unique(ledger.function) for ledger in ledgers))
+        if not len(functions):
+            raise LedgerError("these results cannot be compared: they share no function")
         of_part = baselines.read_edges(location, first.config, split, functions)
         if of_part.settings.functions != len(functions):
             raise LedgerError(
@@ -487,7 +469,7 @@ def submission_of(results: EntryResults, data: Any = None) -> Submission:
     location = find_data(results.files["test"], settings) if data is None else data
     test = results.read["test"]
     if isinstance(test, MaskResult):
-        return submission_masked.of_result(test, location)
+        return submission_masked.make(test, holding(location, settings))
     probed = Probed(test, results.read["validation"], results.files)
     AttentionSubmission.check_settings(settings)
     return WholeSplits(location, settings.config, settings.direction).submission(probed)
@@ -523,14 +505,6 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
         skips = {**result.skips, "not in the results that it was compared with": lost}
         ledger = replace(ledger, settings={**ledger.settings, "skips": skips})
     return ProbeResult.from_ledger(ledger)
-
-
-def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
-    """The functions common to all ledgers."""
-    common = reduce(np.intersect1d, (np.unique(ledger.function) for ledger in ledgers))
-    if not len(common):
-        raise LedgerError("these results cannot be compared: they share no function")
-    return common
 
 
 def alike(result: ProbeResult) -> Settings:

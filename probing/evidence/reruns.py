@@ -38,7 +38,7 @@ import numpy as np
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABLE_KS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
+from codesyntax_metric.topk_uas import RULES, WORST_RANK
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import WholeSplits
 from probing.evidence.protocols import (
@@ -102,9 +102,6 @@ _LEAST = 0.05
 """The share of what its edges weigh by which a function is drawn at least: whatever heads claim,
 somebody looks."""
 
-PART = f"any relation, {RULES[0]}, k = {TABLE_KS[0]}"
-"""The name of scores of single relations."""
-
 CELLS = [f"{rule}, k = {k}" for rule in RULES for k in TABLE_KS]
 """The names of a protocol's means, without the protocol."""
 
@@ -118,15 +115,10 @@ class Mean(NamedTuple):
     offsets: Offsets | None = None
 
     @property
-    def among(self) -> int:
-        """Over how many relations it is a mean."""
-        return max(1, len(self.chosen.hits.counted))
-
-    @property
     def weight(self) -> dict[str, float]:
-        """Relation -> the points that one of its edges weighs."""
-        groups = self.chosen.hits.groups
-        return {name: 100 / self.among / group.total for name, group in groups.items()}
+        """Relation in the mean -> the points that one of its edges weighs."""
+        hits = self.chosen.hits
+        return {name: 100 / len(hits.counted) / hits.groups[name].total for name in hits.counted}
 
     def edges(self, ledger: RankLedger) -> RankLedger:
         """Those that count."""
@@ -142,9 +134,8 @@ class Mean(NamedTuple):
         F)."""
         points = np.zeros((len(TABLE_MEASURES), len(hits.clusters)))
         weight = self.weight
-        for name in hits.counted:
+        for name, group in hits.groups.items():
             if name in weight:
-                group = hits.groups[name]
                 points[:, group.places] += weight[name] * group.gained(system, against)
         return points
 
@@ -172,13 +163,9 @@ def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
     influence = _without_means(ledger)
     for mean in published:
         functions = mean.chosen.functions
-        hits = mean.chosen.hits
-        for cell, added in zip(CELLS, hits.contributions(mean.chosen.system)):
+        contributions = mean.chosen.hits.contributions(mean.chosen.system)
+        for cell, added in zip(CELLS, contributions):
             influence.add(f"{mean.protocol}: {cell}", functions, added)
-        for group in hits.groups.values():
-            hit = group.sums[mean.chosen.system][0]
-            part = 100 / group.total * hit
-            influence.add_part(f"{mean.protocol}: {PART}", functions[group.places], part)
     return influence
 
 
@@ -207,11 +194,7 @@ def on_validation(
                 for k, hits, head in zip(TABLE_KS, swing.hits, chosen):
                     gain = _of_choice(swing.edges, hits, scored[:, int(k) - 1], head, lost)
                     points = weight[swing.relation] * gain
-                    if swing.relation not in NOT_IN_MEAN:
-                        influence.add(f"{mean.protocol}: {rule}, k = {k}", swing.functions, points)
-                    if (rule, k) == (RULES[0], TABLE_KS[0]):
-                        part = points * mean.among
-                        influence.add_part(f"{mean.protocol}: {PART}", swing.functions, part)
+                    influence.add(f"{mean.protocol}: {rule}, k = {k}", swing.functions, points)
     return influence
 
 
@@ -274,7 +257,7 @@ def _without_means(ledger: RankLedger) -> Influence:
     places, row = np.unique(ledger.function, return_inverse=True)
     weights = 100 / np.count_nonzero(edges) / edges[ledger.relation]
     least = _LEAST * np.bincount(row, weights=weights)
-    return Influence(places, {}, {}, least)
+    return Influence(places, {}, least)
 
 
 class RanksVerifier(Verifier[Probing]):
@@ -444,13 +427,8 @@ class CopiesVerifier(Verifier[Masking]):
         """By T1, and by T1 - T0, of which both may have been changed; what is left out may have
         been the worst."""
         pairs = _pairs(self.ledger)
-        influence = Influence(pairs.clusters, {}, {}, _LEAST * pairs.contributions(_ALL)[0])
-        influence.means.update(_both(pairs, _RAISED, _PARTED))
-        for group in pairs.groups.values():
-            restored = group.sums[_RAISED][0] / group.total
-            functions = pairs.clusters[group.places]
-            influence.add_part(f"{SIMILARITIES[0]}: T1 of any node type", functions, restored)
-        return influence
+        least = _LEAST * pairs.contributions(_ALL)[0]
+        return Influence(pairs.clusters, _both(pairs, _RAISED, _PARTED), least)
 
     def published(self, ledger: RowLedger) -> Points:
         pairs = _pairs(ledger)
@@ -509,7 +487,7 @@ def _pairs(ledger: RowLedger) -> Hits:
     return Hits.of_rows(first["function"], names, sums, measures, unit="points")
 
 
-def _both(pairs: Hits, t1: str, effect: str) -> Points:
+def _both(pairs: Hits, t1: str, effect: str) -> dict[str, np.ndarray]:
     """What each function adds to the means of two systems by each outcome."""
     added = {}
     for name, system in ((T1, t1), (_EFFECT, effect)):

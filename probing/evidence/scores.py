@@ -275,7 +275,7 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
 
 def _differences(member: Evidence) -> dict[str, Estimate]:
     """Protocol -> the difference of the mean to the best baseline's."""
-    differences = dict(member.differences)
+    differences = {protocol: both.mean for protocol, both in member.comparisons.items()}
     if member.beyond_compared is not None:
         differences[BEYOND_OFFSET] = member.beyond_compared.mean
     return differences
@@ -286,8 +286,8 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator
     for protocol, chosen in member.hits.items():
         shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL)
-        yield from _against(shown, member.comparisons.get(protocol))
-        yield from _difference(shown, differences.get(protocol))
+        if protocol in differences:
+            yield from _against(shown, member.comparisons[protocol], differences[protocol])
 
 
 def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
@@ -303,16 +303,10 @@ def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[R
     compared = member.beyond_compared
     if compared is None:  # it was scored on other edges than the baselines
         return
-    yield from _against(shown, compared)
-    yield from _difference(shown, differences.get(BEYOND_OFFSET))
+    yield from _against(shown, compared, differences[BEYOND_OFFSET])
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
         yield from _chosen_scores(rivals.of(kind, model.chosen), without).by_rule_and_k(kind)
-
-
-def _without_interval(value: np.ndarray, n: int) -> Estimate:
-    unknown = np.full(value.shape, np.nan)
-    return Estimate(value, unknown, unknown, unknown, n)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
@@ -360,7 +354,9 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
         if counted := chosen.hits.counted:
             expected = np.mean([by_chance[name] for name in counted], axis=0)
             clusters = len(chosen.hits.drawn.clusters)
-            yield from shown.rows(_without_interval(expected, clusters), RANDOM_HEAD)
+            unknown = np.full(expected.shape, np.nan)
+            estimate = Estimate(expected, unknown, unknown, unknown, clusters)
+            yield from shown.rows(estimate, RANDOM_HEAD)
 
 
 def _random_means(
@@ -390,16 +386,11 @@ def _chosen_scores(
     return _Slice(chosen.hits, about, _rule_and_k, what)
 
 
-def _difference(shown: _Slice, difference: Estimate | None) -> Iterator[Row]:
-    if difference is not None:
-        yield from shown.rows(difference, MODEL, BEST_BASELINE)
-
-
-def _against(shown: _Slice, compared: Comparison | None) -> Iterator[Row]:
-    """Rows of differences to the best baseline, of the relations that both have."""
-    if compared is not None:
-        both = shown.only(groups=compared.relations)
-        yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+def _against(shown: _Slice, compared: Comparison, mean: Estimate) -> Iterator[Row]:
+    """Rows of differences to the best baseline, of the relations that both have and of the mean."""
+    both = shown.only(groups=compared.relations)
+    yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+    yield from shown.rows(mean, MODEL, BEST_BASELINE)
 
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:

@@ -384,15 +384,10 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
         raise EntryError(f"instrument is {shown(instrument)}, expected {expected}")
     if instrument not in kinds:
         raise EntryError(instead_of_board(instrument))
-    most = most_bytes(functions) if type(functions) is int else SMALL
+    most = max(SMALL, _BYTES_EACH * functions) if type(functions) is int else SMALL
     if len(data) > most:
         raise EntryError(
             f"the entry has {len(data):,} bytes, expected at most {most:,} for {functions} functions"
         )
     submission: Submission = kinds[instrument].submission.read(file)
     return submission
-
-
-def most_bytes(functions: int) -> int:
-    """The most bytes of a submission on so many functions."""
-    return max(SMALL, _BYTES_EACH * functions)

@@ -18,7 +18,7 @@ from pydantic import FailFast, Field
 
 from probing.evidence import impossible, submission
 from probing.evidence.impossible import MISSED_NATS, UNIT
-from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
+from probing.evidence.masked import OF_MODEL, UNCOMPARED
 from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.masking import result as mask_result
 from probing.instruments.masking.hits import ARMS, T0, T1
@@ -216,11 +216,3 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
         uncompared=dict(zip(UNCOMPARED, (len(first) - compared, 0))),
         ledger=ledger.digest(),
     )
-
-
-def of_result(result: MaskResult, data: Any) -> MaskedSubmission:
-    """The submission of a masking result; `data`: the location of the dataset.
-
-    Raises EntryError for what no board takes.
-    """
-    return make(result, holding(data, result.settings))

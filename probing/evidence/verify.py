@@ -96,30 +96,20 @@ class Influence:
     """Of F functions, by how many points each may have raised a number.
 
     `places` (F,): in the split, ascending; `means`: the name of a published mean -> points (F,), by
-    which functions are drawn; `parts`: a name for several numbers that one function may decide,
-    such as scores of relations -> points (F,) of each; `least` (F,): points by which a function is
-    drawn, even if it raises no number.
+    which functions are drawn; `least` (F,): points by which a function is drawn, even if it raises
+    no mean.
     """
 
     places: np.ndarray
     means: dict[str, np.ndarray]
-    parts: dict[str, list[np.ndarray]]
     least: np.ndarray
 
     def add(self, mean: str, functions: np.ndarray, points: np.ndarray) -> None:
-        """Add the points (f,) by which functions, at these places (f,), may have raised a mean."""
-        self.means[mean] = self.means.get(mean, 0) + self._of_all(functions, points)
-
-    def add_part(self, name: str, functions: np.ndarray, points: np.ndarray) -> None:
-        """Add a number to `parts`, which functions may have raised by these points (f,)."""
-        self.parts.setdefault(name, []).append(self._of_all(functions, points))
-
-    def _of_all(self, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """The points (F,); those of functions that are not among `places` are left out."""
-        of_all = np.zeros(len(self.places))
+        """Add the points (f,) by which functions, at these places (f,), may have raised a mean;
+        those of functions that are not among `places` are left out."""
+        of_all = self.means.setdefault(mean, np.zeros(len(self.places)))
         _, here, there = np.intersect1d(self.places, functions, return_indices=True)
-        of_all[here] = points[there]
-        return of_all
+        of_all[here] += points[there]
 
     @property
     def largest(self) -> np.ndarray:
@@ -156,8 +146,6 @@ def draw(
     drawn = rng.random(len(largest)) < chance
     drawn[largest.argmax()] = True
     bounds = {name: undetected(points, costs) for name, points in influence.means.items()}
-    for name, parts in influence.parts.items():
-        bounds[name] = max(undetected(points, costs) for points in parts)
     return Draw(influence.places[drawn], chance[drawn], bounds)
 
 
@@ -396,10 +384,10 @@ class Verifier(Generic[AnyExperiment]):
         published = self.published(self.ledger)
         if not published:
             equal = np.full(len(places), 100 / len(places))
-            return Influence(places, {"a mean over functions": equal}, {}, equal)
+            return Influence(places, {"a mean over functions": equal}, equal)
         spread = max(points.std() for points in published.values())
         raised = {name: np.maximum(points, 0) for name, points in published.items()}
-        return Influence(places, raised, {}, np.full(len(places), spread))
+        return Influence(places, raised, np.full(len(places), spread))
 
     def again(
         self, number: int | None, everything: bool, rng: np.random.Generator

@@ -83,7 +83,7 @@ class Checker:
             self._held[key] = holding(self.data, settings)
         hits = entry.tables[MASKING]
         for name, places in self._held[key].items():
-            theirs = hits.of(name) if name in hits.groups else np.empty(0, np.int64)
+            theirs = hits.of(name)
             if not np.array_equal(theirs, places):
                 raise EntryError(
                     f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do"

@@ -78,17 +78,6 @@ class Group:
             worth *= float(n.sum() / self.total)
         return Group(self.places[clusters], n, sums, worth)
 
-    def clustered(self, larger: np.ndarray) -> Group:
-        """The same by larger clusters: `larger` (f,) are the places of those of its clusters."""
-        places, which = np.unique(larger, return_inverse=True)
-        sums = {system: _added(of_smaller, which) for system, of_smaller in self.sums.items()}
-        return Group(places, _added(self.n, which), sums, self.worth)
-
-    def same_things(self, other: Group) -> bool:
-        """True if the other one has as many things in the same clusters."""
-        same_clusters = np.array_equal(self.places, other.places)
-        return same_clusters and np.array_equal(self.n, other.n)
-
 
 class _Mean(NamedTuple):
     """A mean or difference by M measures: its `value` (M,), what each cluster adds to it, `added`
@@ -239,7 +228,8 @@ class Hits:
         for name in sorted(set(self.groups) & set(other.groups)):
             group = self.groups[name]
             theirs = other.groups[name]
-            same = same and group.same_things(theirs)
+            same = same and np.array_equal(group.places, theirs.places)
+            same = same and np.array_equal(group.n, theirs.n)
             joined[name] = replace(group, sums={**group.sums, **theirs.sums})
         if not same:
             common = len(np.intersect1d(self.clusters, other.clusters))
@@ -273,7 +263,9 @@ class Hits:
         clusters, positions = np.unique(larger, return_inverse=True)
         groups = {}
         for name, group in self.groups.items():
-            groups[name] = group.clustered(positions[group.places])
+            places, which = np.unique(positions[group.places], return_inverse=True)
+            sums = {system: _added(of_all, which) for system, of_all in group.sums.items()}
+            groups[name] = Group(places, _added(group.n, which), sums, group.worth)
         return replace(self, clusters=clusters, groups=groups, repositories=None)
 
     @cached_property

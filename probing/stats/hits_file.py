@@ -50,34 +50,24 @@ _LARGEST_METADATA = 2**20
 
 
 class Layout(NamedTuple):
-    """What the tables of a file have in common: their systems and measures; the type of the sums,
-    whole numbers of 32 bits or floating-point numbers of 64; and of `Hits`, the `unit` and the
-    groups that are `left_out` of means."""
+    """What the tables of a file have in common: their systems and measures; and of `Hits`, the
+    `unit` and the groups that are `left_out` of means."""
 
     systems: Sequence[str]
     measures: Sequence[Measure]
-    number: type = np.int32
     unit: str = PERCENT_UNIT
     left_out: Collection[str] = frozenset()
 
     @property
-    def columns(self) -> dict[str, np.dtype]:
-        """Name -> type."""
-        columns: dict[str, np.dtype]
-        columns = dict.fromkeys(_KEYS, np.dtype(np.int32))
-        number = np.dtype(self.number)
-        for system in self.systems:
-            for measure in self.measures:
-                columns[f"{system} {_measure_name(measure)}"] = number
-        return columns
+    def columns(self) -> list[str]:
+        measures = list(map(_measure_name, self.measures))
+        sums = [f"{system} {measure}" for system in self.systems for measure in measures]
+        return [*_KEYS, *sums]
 
     @property
     def schema(self) -> pa.Schema:
-        """That of a file."""
-        fields = []
-        for name, kind in self.columns.items():
-            fields.append(pa.field(name, pa.from_numpy_dtype(kind), nullable=False))
-        return pa.schema(fields)
+        """That of a file, whose numbers are whole ones of 32 bits."""
+        return pa.schema([pa.field(name, pa.int32(), nullable=False) for name in self.columns])
 
 
 def _measure_name(measure: Measure) -> str:
@@ -96,9 +86,8 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     names = {"tables": list(tables), "groups": groups}
     header = {**about, _NAMES: names}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
-    rows = np.concatenate(parts, axis=1)
-    arrays = [pa.array(row.astype(kind)) for row, kind in zip(rows, layout.columns.values())]
-    table = pa.table(arrays, layout.schema)
+    rows = np.concatenate(parts, axis=1).astype(np.int32)
+    table = pa.table(list(rows), layout.schema)
     file = io.BytesIO()
     with pq.ParquetWriter(file, table.schema, **_WRITTEN) as writer:
         writer.write_table(table, row_group_size=len(table))
@@ -218,11 +207,7 @@ def _read_columns(data: bytes, layout: Layout) -> np.ndarray:
     if not 0 < cells <= _CELLS * len(data):
         raise ValueError(f"{metadata.num_rows:,} rows in {len(data):,} bytes")
     table = parquet.read(use_threads=False)
-    kind = np.result_type(*layout.columns.values())
-    numbers = np.empty((len(chunks), metadata.num_rows), kind)
-    for row, column in zip(numbers, table.columns):
-        row[:] = column.to_numpy()
-    return numbers
+    return np.stack([column.to_numpy() for column in table.columns])
 
 
 def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> Hits:
@@ -238,10 +223,8 @@ def _hits(columns: np.ndarray, names: list[str], table: str, layout: Layout) -> 
             raise EntryError(
                 f"{table}.{system} has more hits in a function than it has edges, or fewer than none"
             )
-    of_nothing = sums[..., n == 0]
-    finite = np.isfinite(sums)
-    if of_nothing.any() or not finite.all():
-        raise EntryError(f"{table} has numbers that are none, or of nothing")
+    if sums[..., n == 0].any():
+        raise EntryError(f"{table} has numbers of nothing")
     clusters, number_of = np.unique(cluster, return_inverse=True)
     groups = {}
     present = np.flatnonzero(n)

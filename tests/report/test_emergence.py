@@ -81,7 +81,7 @@ def test_a_planted_training(findings, checkpoints):
     evidence = [checkpoints[step] for step in STEPS]
     for one, (mean, _) in zip(evidence, training.means["held-out"]):
         assert mean[:3] == pytest.approx(one.hits["held-out"].hits.mean("model").at(0)[:3])
-    single = [one.differences["held-out"].at(0) for one in evidence]
+    single = [one.comparisons["held-out"].mean.at(0) for one in evidence]
     corrected = [difference.p for _, difference in training.means["held-out"]]
     assert corrected == pytest.approx([one.p for one in family(single)])
     assert corrected != [one.p for one in single]
