@@ -78,7 +78,8 @@ def test_a_board_verifies_the_honest_and_refutes_others(
         (request, "refuted: revision: .*on no branch or tag of maker/tiny"),
     ):
         assert re.search(f"left out .*{re.escape(next(iter(files)))}: {reason}", done.stderr)
-    (table,) = (tmp_path / "board" / "tables").iterdir()
+    tables = (tmp_path / "board" / "tables").iterdir()
+    (table,) = (table for table in tables if table.stem != "left-out")
     with table.open(newline="") as file:
         shown = {row["verified"] for row in csv.DictReader(file) if row["name"] == MODEL}
     assert shown == {"13 of 13, main"}
