@@ -317,7 +317,7 @@ def a_relation_twice(entry):
     renamed(entry, "published", TEST, BODY)
 
 
-@refused("has numbers that are none, or of nothing|other edges|more hits in a function")
+@refused("has numbers of nothing|other edges|more hits in a function")
 def hits_of_nothing(entry):
     """In a row without edges."""
     small(entry)["published"]["n"][0] = 0
