@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -199,18 +200,21 @@ class LoadedModel:
         for text, (ids, offsets, special) in zip(TEXTS, self.encode(TEXTS)):
             tokens_of: list[list[int]] = [[] for _ in text]  # those of each character
             for token, (start, end) in zip(ids[~special].tolist(), offsets[~special].tolist()):
-                # not the marker of a space, which some tokenizers also put before the text
-                if str(self.tokenizer.decode([token])).strip():
-                    for tokens in tokens_of[start:end]:
-                        tokens.append(token)
+                piece, spelled = text[start:end], str(self.tokenizer.decode([token]))
+                # the marker of a space, which some tokenizers also put before the text
+                if not spelled.strip():
+                    continue
+                for tokens in tokens_of[start:end]:
+                    tokens.append(token)
+                known = token != self.tokenizer.unk_token_id
+                if known and piece.isascii() and _letters(piece) != _letters(spelled):
+                    wrong.append(f"{spelled!r} at {piece!r}")
             for character, tokens in zip(text, tokens_of):
                 if character.isascii() and not character.isspace():
                     total += 1
-                    spelled = str(self.tokenizer.decode(tokens))
-                    if tokens == [self.tokenizer.unk_token_id]:
-                        unknown += 1
-                    elif len(tokens) != 1 or character.lower() not in spelled.lower():
-                        wrong.append(f"{character!r} in {spelled!r} of {len(tokens)}")
+                    unknown += tokens == [self.tokenizer.unk_token_id]
+                    if len(tokens) != 1:
+                        wrong.append(f"{character!r} in {len(tokens)} sub-tokens")
         self.require(
             "sub-tokens are known",
             2 * unknown < total,
@@ -223,6 +227,11 @@ class LoadedModel:
             ", ".join(wrong[:3]) or f"{total} of {total}",
             "its tokenizer's offsets leave characters out, overlap, or point at other characters",
         )
+
+
+def _letters(text: str) -> str:
+    """The letters and digits in lower case, which no tokenizer marks or cleans."""
+    return re.sub("[^a-z0-9]", "", text.lower())
 
 
 def error_line(error: Exception) -> str:

@@ -207,7 +207,8 @@ class _Entries:
         self.left_out += opened.refused
         entries = opened.folder / "entries"
         within = opened.folder if entries.is_symlink() or not entries.is_dir() else entries
-        paths = sorted(within.rglob(f"*{SUFFIX}"))
+        # earlier entries were JSON, and are told as such
+        paths = sorted([*within.rglob(f"*{SUFFIX}"), *within.rglob("*.json")])
         if not paths and not opened.refused:
             raise EntryError(
                 f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export` "

@@ -94,7 +94,7 @@ def test_planted_heads(data):
         share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN
     ]
     assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
-    assert heads.relations[0].tolist() == pytest.approx([*shares.values()])
+    assert heads.relations[0].tolist() == pytest.approx(shares)
     difference, low, high, *_ = heads.difference.mean.at(0)
     assert difference == pytest.approx(heads.means[0] - 100) and low < difference < high < 0
     assert heads.difference.mean.p[0] < 0.001

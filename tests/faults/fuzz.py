@@ -361,7 +361,7 @@ FORMATS = {
         "*",
         [
             lambda folder: submission.load(only(folder).read_bytes()),
-            lambda folder: board.read([folder], str(folder / "nothing")),
+            lambda folder: board.read([folder], str(SMALL / "zoo")),
         ],
         [lambda folder: submission.load(only(folder).read_bytes()).numbers],
     ),
