@@ -193,8 +193,8 @@ def _run_instrument(
     runs = options.every(configs, splits, as_json, arguments["shard"])
     options.check(configs=configs, splits=list(filter(None, splits)))
     if "node_types" in arguments:
-        asked = " ".join(arguments["node_types"])
-        arguments["node_types"] = asked.replace(",", " ").split() or None
+        asked = arguments["node_types"]
+        arguments["node_types"] = " ".join(asked).replace(",", " ").split() if asked else None
     quiet_libraries()
     options.build_missing(arguments, configs, [model])
     from probing.runs.session import Session

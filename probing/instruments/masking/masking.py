@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import tree_sitter
+from numpy.lib.stride_tricks import sliding_window_view
 
-from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
+from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
 from probing.instruments.attention.align import trimmed
 from probing.instruments.masking.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
-from probing.models.subtokens import check_language, encode, tells_characters
+from probing.models.subtokens import check_language, encode
 
 CURRENT, PUBLISHED, INFILLING = "current", "published", "infilling"
 PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
@@ -54,10 +56,11 @@ class Mask(NamedTuple):
 class Maskable:
     """A function as a tokenizer reads it, with its nodes, ready to be masked.
 
-    `ids` (S,), `offsets` (S, 2), `special` (S,): its sub-tokens, as from `encode`. `eligible`: the
-    positions that a control may mask. They are all for the protocol `published`; otherwise none of
-    a special token, be it added by the tokenizer, spelled out in the source, or standing for
-    unknown text.
+    `ids` (S,), `special` (S,): its sub-tokens, as from `encode`; `place` (S, 2): their characters,
+    without spaces. `nodes`: of each type the outermost ones, in order, by their characters, from
+    and to (exclusive), (nodes, 2). `eligible`: the positions that a control may mask. They are all
+    for the protocol `published`; otherwise none of a special token, be it added by the tokenizer,
+    spelled out in the source, or standing for unknown text.
     """
 
     def __init__(
@@ -65,28 +68,19 @@ class Maskable:
         code: str,
         subtokens: tuple[np.ndarray, np.ndarray, np.ndarray],
         tokenizer: Any,
-        spans: dict[str, np.ndarray],
+        nodes: dict[str, np.ndarray],
         protocol: str,
     ):
         self.code, self.protocol = code, protocol
-        self.ids, self.offsets, self.special = subtokens
-        self._spans = spans
-        start, end = self.offsets.T
+        self.ids, offsets, self.special = subtokens
+        self.nodes = nodes
         # spaces alone are the place at their end
-        self.place = np.stack(trimmed(code, start, end, " "), axis=1)
-        if protocol == PUBLISHED:
-            self.eligible = np.arange(len(self.ids))
-            self._spelled = np.flatnonzero(self.ids == tokenizer.mask_token_id)
-        else:
-            self.eligible = np.flatnonzero(
-                ~(self.special | np.isin(self.ids, tokenizer.all_special_ids))
-            )
-            self._spelled = np.empty(0, np.int64)
-
-    def nodes(self, node_type: str) -> np.ndarray:
-        """The characters of the outermost nodes of a type, in order: from, to (exclusive), (nodes,
-        2)."""
-        return self._spans[node_type]
+        self.place = np.stack(trimmed(code, *offsets.T, " "), axis=1)
+        self._published = protocol == PUBLISHED
+        special = self.special | np.isin(self.ids, tokenizer.all_special_ids)
+        self._eligible = self._published | ~special
+        self.eligible = np.flatnonzero(self._eligible)
+        self._spelled = np.flatnonzero(self._published & (self.ids == tokenizer.mask_token_id))
 
     def mask(self, node_type: str, rate: float = 1.0, seed: int = 0) -> Mask:
         """The sub-tokens of the nodes of a type: of all nodes, or of `int(rate * nodes)` of them,
@@ -94,33 +88,24 @@ class Maskable:
 
         Without a node, or if no sub-token is in one, nothing is masked.
         """
-        spans = self.nodes(node_type)
-        if rate < 1:
-            drawn = random.Random(seed).sample(range(len(spans)), int(rate * len(spans)))
-            spans = spans[sorted(drawn)]
-        within = self._within(spans)
-        controls = int(within.sum() if self.protocol == PUBLISHED else within.any(axis=1).sum())
-        if not controls:
-            return Mask(np.empty(0, np.int64), 0)
-        return Mask(np.union1d(np.flatnonzero(within.any(axis=1)), self._spelled), controls)
+        spans = self.nodes[node_type]
+        drawn = random.Random(seed).sample(range(len(spans)), int(rate * len(spans)))
+        within = self._within(spans[sorted(drawn)])
+        positions = np.flatnonzero(within.any(axis=1))
+        if not len(positions):
+            return Mask(positions, 0)
+        controls = int(within.sum()) if self._published else len(positions)
+        return Mask(np.union1d(positions, self._spelled), controls)
 
     def control(self, count: int, seed: int) -> np.ndarray:
         """The positions of `count` random sub-tokens, drawn by `seed` without repetition: sorted,
-        int64 (M,).
-
-        Raises ArgumentError if there are not so many.
-        """
-        if count > len(self.eligible):
-            raise ArgumentError(
-                f"{count} sub-tokens are to be drawn of {len(self.eligible)}: draw fewer"
-            )
+        int64 (M,)."""
         drawn = random.Random(seed).sample(self.eligible.tolist(), count)
         return np.union1d(np.asarray(drawn, np.int64), self._spelled)
 
     def outside(self, node_type: str) -> np.ndarray:
         """Which of the eligible sub-tokens are in no node of a type: bool."""
-        within = self._within(self.nodes(node_type))[self.eligible]
-        return np.asarray(~within.any(axis=1))
+        return ~self._within(self.nodes[node_type]).any(axis=1)[self.eligible]
 
     def control_spans(self, node_type: str, positions: np.ndarray, seed: int) -> np.ndarray:
         """Random runs as long as those of `positions` (M,), outside of the nodes of a type, drawn
@@ -131,34 +116,25 @@ class Maskable:
         is harder to restore than as many scattered sub-tokens, whatever it holds: a difference to
         this control is not due to that.
         """
+        index = np.searchsorted(self.eligible, positions)
+        lengths = sorted(map(len, np.split(index, np.flatnonzero(np.diff(index) > 1) + 1)))
+        in_word = [place.start() for place in re.finditer(r"(?<=\w)(?=\w)", self.code)]
+        begins, ends = ~np.isin(self.place[self.eligible].T, in_word)
         free = self.outside(node_type)
-        apart = free.copy()
-        start, end = self.place[self.eligible].T
-        inside = np.array([*map(_in_word, pairwise(f" {self.code} "))])
         rng, chosen = random.Random(seed), np.zeros(len(free), bool)
-        lengths = sorted(map(len, self._eligible_runs(positions)))
         while lengths:
             length = lengths.pop()
-            cut = inside[start[: len(free) - length + 1]] | inside[end[length - 1 :]]
-            for room in (apart, free):
-                before = np.append(0, np.cumsum(room))
-                fits = before[length:] - before[:-length] == length
-                first = np.flatnonzero(fits & ~cut if length > 1 else fits)
-                if len(first):
-                    break
-            if len(first):
-                place = first[rng.randrange(len(first))]
+            fits = sliding_window_view(free & ~chosen, length).all(axis=1)
+            if length > 1:
+                fits &= begins[: len(fits)] & ends[length - 1 :]
+            apart = fits & ~sliding_window_view(np.pad(chosen, 1), length + 2).any(axis=1)
+            places = np.flatnonzero(apart if apart.any() else fits)
+            if len(places):
+                place = places[rng.randrange(len(places))]
                 chosen[place : place + length] = True
-                free[place : place + length] = False
-                apart[max(0, place - 1) : place + length + 1] = False
             else:
                 lengths = sorted([*lengths, length // 2, length - length // 2])
         return self.eligible[chosen]
-
-    def _eligible_runs(self, positions: np.ndarray) -> list[np.ndarray]:
-        """Positions (M,) that follow each other, among those that are eligible."""
-        index = np.searchsorted(self.eligible, positions)
-        return np.split(positions, np.flatnonzero(np.diff(index) > 1) + 1) if len(index) else []
 
     def _within(self, spans: np.ndarray) -> np.ndarray:
         """True where each sub-token is in each node: bool (S, nodes).
@@ -171,19 +147,18 @@ class Maskable:
         first, last = spans.T[:, None, :]
         touched = (start <= last) & (first <= end)
         within = np.where((start == end) | (first == last), touched, (start < last) & (first < end))
-        if self.protocol != PUBLISHED:
+        if not self._published:
             within &= ~((start == end) & (end == first) & (first < last))
-            within &= np.isin(np.arange(len(self.ids)), self.eligible)[:, None]
-        return within
+        return within & self._eligible[:, None]
 
 
 class Masker:
-    """Reads functions, so that the nodes of some types can be masked; each is tokenized once.
+    """Reads functions with the tokenizer of a model that restores, so that the nodes of some types
+    can be masked.
 
     `node_types`: by default those of the language's record. Raises UnknownName for a language, node
-    type or protocol that does not exist, ArgumentError for a language without a grammar, ModelError
-    for a tokenizer without offsets or of another language, or, but for infilling, without a mask
-    token.
+    type or protocol that does not exist, ArgumentError for a language without a grammar, and
+    ModelError for a tokenizer of another language.
     """
 
     def __init__(
@@ -197,41 +172,22 @@ class Masker:
         if protocol not in PROTOCOLS:
             raise UnknownName("protocol", protocol, PROTOCOLS)
         self.node_types = checked_node_types(language, node_types)
-        if not tells_characters(tokenizer):
-            raise ModelError(
-                f"{type(tokenizer).__name__} does not tell which characters a sub-token covers: use a fast tokenizer"
-            )
-        if tokenizer.mask_token_id is None and protocol != INFILLING:
-            raise ModelError(
-                f"{type(tokenizer).__name__} has no mask token: use the tokenizer of a masked language model"
-            )
         check_language(tokenizer, type(tokenizer).__name__, language)
         self.tokenizer, self.language, self.protocol = tokenizer, language, protocol
-        self._subtokens: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def read(self, codes: Sequence[str]) -> Iterator[Maskable]:
         """The functions of these texts, in order, whether they parse or not; raises ParseError for
         a lone surrogate."""
         # before the tokenizer meets a surrogate
         trees = [parse(code, self.language) for code in codes]
-        new = [code for code in codes if code not in self._subtokens]
-        if new:
-            self._subtokens.update(zip(new, encode(self.tokenizer, new)))
-        for code, tree in zip(codes, trees):
-            spans = outermost(tree, self.node_types)
-            position_of = (
-                _as_published(code) if self.protocol == PUBLISHED else _node_characters(code)
-            )
-            yield Maskable(
-                code,
-                self._subtokens[code],
-                self.tokenizer,
-                {
-                    kind: np.array([position_of(node) for node in nodes], np.int64).reshape(-1, 2)
-                    for kind, nodes in spans.items()
-                },
-                self.protocol,
-            )
+        characters_of = _as_published if self.protocol == PUBLISHED else _node_characters
+        for code, tree, subtokens in zip(codes, trees, encode(self.tokenizer, codes)):
+            characters = characters_of(code)
+            nodes = {
+                kind: np.array(characters(nodes), np.int64).reshape(-1, 2)
+                for kind, nodes in outermost(tree, self.node_types).items()
+            }
+            yield Maskable(code, subtokens, self.tokenizer, nodes, self.protocol)
 
 
 def seed_of(seed: int, function: int, node_type: str, copy: int) -> int:
@@ -273,7 +229,7 @@ def masked_copies(
     for type_number, name in enumerate(node_types):
         first, *seeds = (seed_of(seed, index, name, number) for number in range(draws + 1))
         masked = function.mask(name, rate, seed=first)
-        if not len(function.nodes(name)):
+        if not len(function.nodes[name]):
             dropped[NO_NODE] += 1
         elif not len(masked.positions):
             dropped[NOTHING_MASKED] += 1
@@ -288,10 +244,8 @@ def masked_copies(
                 else function.control(masked.controls, seed)
                 for seed in seeds
             ]
-            arms = enumerate(zip([first, *seeds], [masked.positions, *controls]))
-            copies += [
-                MaskedCopy(type_number, number, seed, where) for number, (seed, where) in arms
-            ]
+            arms = zip([first, *seeds], [masked.positions, *controls])
+            copies += [MaskedCopy(type_number, number, *arm) for number, arm in enumerate(arms)]
     return copies, dropped
 
 
@@ -312,31 +266,19 @@ def outermost(
     return nodes
 
 
-def _in_word(characters: tuple[str, str]) -> bool:
-    """Whether two characters are of one word."""
-    return all(character.isalnum() or character == "_" for character in characters)
-
-
 def _node_characters(code: str) -> Any:
-    """From a node to its characters."""
-    starts = np.fromiter(
-        accumulate((len(character.encode()) for character in code), initial=0), np.int64
-    )
-
-    def place(node: tree_sitter.Node) -> tuple[int, int]:
-        start, end = np.searchsorted(starts, (node.start_byte, node.end_byte))
-        return int(start), int(end)
-
-    return (lambda node: (node.start_byte, node.end_byte)) if code.isascii() else place
+    """From nodes to their characters."""
+    starts = np.cumsum([0, *(len(character.encode()) for character in code)])
+    return lambda nodes: np.searchsorted(starts, [node.byte_range for node in nodes])
 
 
 def _as_published(code: str) -> Any:
-    """From a node to what the study took for its characters: row and byte column, cut at the end of
-    the line."""
+    """From nodes to what the study took for their characters: row and byte column, cut at the end
+    of the line."""
     lengths = [len(line) for line in code.split("\n")]
     starts = list(accumulate((length + 1 for length in lengths), initial=0))
 
     def offset(point: tree_sitter.Point) -> int:
         return starts[point.row] + min(point.column, lengths[point.row])
 
-    return lambda node: (offset(node.start_point), offset(node.end_point))
+    return lambda nodes: [(offset(node.start_point), offset(node.end_point)) for node in nodes]
