@@ -285,8 +285,6 @@ for arguments in given["commands"]:
 ALL = (
     *EARLIER[:3],
     f"ablate {_READS} --limit 2 --draws 1 --output silenced",
-    "errors results",
-    "stats --data data --split test --split validation --output statistics",
     "report results masked --output report",
     "report silenced --output report-silenced",
     *EARLIER[3:],

@@ -35,7 +35,7 @@ def claims(results: Path, data: Any) -> Counter[str]:
 def _kind(table: Table) -> str:
     return (
         "heads serve"
-        if table.name == "heads-verdicts"
+        if table.name.endswith("heads-verdicts")
         else f"table: {table.title.partition(',')[0]}"
     )
 
@@ -51,7 +51,7 @@ def _claimed(part: object) -> int:
     """The number of green cells of a table, and of orange ones among effects of masking; 1 for a sentence that claims."""
     if not isinstance(part, Table):
         return bool(_said(part))
-    if part.name == "heads-verdicts":
+    if part.name.endswith("heads-verdicts"):
         return sum(row[1] for row in part.rows)
     if part.name.endswith("-verdicts"):
         return sum(cell in ("lower", "higher") for row in part.rows for cell in row)
