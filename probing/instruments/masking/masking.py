@@ -75,7 +75,7 @@ class Maskable:
         self.ids, offsets, self.special = subtokens
         self.nodes = nodes
         # spaces alone are the place at their end
-        self.place = np.stack(trimmed(code, *offsets.T, " "), axis=1)
+        self.place = np.stack(trimmed(code, offsets[:, 0], offsets[:, 1], " "), axis=1)
         self._published = protocol == PUBLISHED
         special = self.special | np.isin(self.ids, tokenizer.all_special_ids)
         self._eligible = self._published | ~special
@@ -105,7 +105,8 @@ class Maskable:
 
     def outside(self, node_type: str) -> np.ndarray:
         """Which of the eligible sub-tokens are in no node of a type: bool."""
-        return ~self._within(self.nodes[node_type]).any(axis=1)[self.eligible]
+        within = self._within(self.nodes[node_type])[self.eligible]
+        return np.asarray(~within.any(axis=1))
 
     def control_spans(self, node_type: str, positions: np.ndarray, seed: int) -> np.ndarray:
         """Random runs as long as those of `positions` (M,), outside of the nodes of a type, drawn
