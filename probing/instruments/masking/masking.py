@@ -127,7 +127,7 @@ class Maskable:
             length = lengths.pop()
             fits = sliding_window_view(free & ~chosen, length).all(axis=1)
             if length > 1:
-                fits &= begins[: len(fits)] & ends[length - 1 :]
+                fits &= begins[: 1 - length] & ends[length - 1 :]
             apart = fits & ~sliding_window_view(np.pad(chosen, 1), length + 2).any(axis=1)
             places = np.flatnonzero(apart if apart.any() else fits)
             if len(places):
