@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,14 +138,13 @@ def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
     """
     functions, _ = load_functions(data, settings.config, settings.split)
     places: dict[str, list[int]] = {name: [] for name in settings.node_types}
-    numbers = count()
     for batch in rows(functions, None):
-        for row, function in zip(batch, numbers):
+        for row in batch:
             nodes_of = outermost(
                 parse(row["code"], language_of(settings.config).name), settings.node_types
             )
             for name, nodes in nodes_of.items():
-                places[name] += [function] * bool(nodes)
+                places[name] += [row["index"]] * bool(nodes)
     return {name: np.array(positions, np.int64) for name, positions in places.items()}
 
 

@@ -53,13 +53,13 @@ class ScoringModel(LoadedModel):
     def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
         self.revision = loaded.with_head
-        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
+        self.mask = _mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.why = ""
         self._body_options, self._options = (
             without_cache(self.model.base_model),
             without_cache(self.model),
         )
-        self._at_once = max(1, _MOST_LOGITS // max(1, int(min(self.vocabulary, _MOST_LOGITS))))
+        self._at_once = _MOST_LOGITS // int(min(self.vocabulary, _MOST_LOGITS))
 
     def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special
@@ -75,11 +75,8 @@ class ScoringModel(LoadedModel):
                 yield ids, np.flatnonzero(~special)
                 continue
             ids = ids[~special]
-            ids = (
-                ids
-                if ids[:1].tolist() == begin
-                else np.concatenate([np.array(begin, ids.dtype), ids])
-            )
+            if ids[:1].tolist() != begin:
+                ids = np.insert(ids, 0, begin)
             yield ids, np.arange(1, len(ids))
 
     def logits(
@@ -248,7 +245,7 @@ class MaskedModel(ScoringModel):
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
 
 
-def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
+def _mask_of(tokenizer: Any, name: str, vocabulary: float) -> int:
     """The id of the mask token; raises ModelError if there is none, or the model has no embedding
     for it."""
     mask = tokenizer.mask_token_id

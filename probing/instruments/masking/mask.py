@@ -138,20 +138,20 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     @property
     def asked(self) -> Mapping[str, object]:
         # the cache knows no versions of parsers by itself
-        return {**super().asked, "parser": self._parser}
+        return {**super().asked, "parser": parser_version(self._language)}
 
     @property
-    def _parser(self) -> str:
-        return parser_version(language_of(self.data.config).name)
+    def _language(self) -> str:
+        return language_of(self.data.config).name
 
     @cached_property
     def model(self) -> RestoringModel:
         return self.session.restoring_model(self.seed if self.random_weights else None)
 
     @cached_property
-    def protocol_of_model(self) -> str:
-        """The protocol, which for a decoder is infilling; raises ArgumentError if the model cannot
-        follow it."""
+    def masker(self) -> Masker:
+        """By the protocol, which for a decoder is infilling; raises ArgumentError if the model
+        cannot follow it."""
         infills = self.model.mask is None
         if self.protocol == (masking.PUBLISHED if infills else masking.INFILLING):
             kind = (
@@ -162,14 +162,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             raise ArgumentError(
                 f"protocol is {self.protocol!r}, but {self.model.name} is {kind}: use {masking.CURRENT!r}"
             )
-        return masking.INFILLING if infills else self.protocol
-
-    @cached_property
-    def masker(self) -> Masker:
-        language = language_of(self.data.config).name
-        return Masker(
-            self.model.tokenizer, language, self.node_types, protocol=self.protocol_of_model
-        )
+        protocol = masking.INFILLING if infills else self.protocol
+        return Masker(self.model.tokenizer, self._language, self.node_types, protocol=protocol)
 
     def prepare(self) -> Prepared[MaskedFunction]:
         if not 0 < self.rate <= 1:
@@ -182,16 +176,15 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             raise ArgumentError(
                 f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"
             )
-        data, model, masker = self.data, self.model, self.masker
+        model, masker = self.model, self.masker
         if self.draws is None:
             self.draws = DRAWS_OF_DECODER if model.mask is None else DRAWS
         functions: list[MaskedFunction] = []
         skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
-        # node type -> sub-tokens that are masked in T1, and in T0
-        masked: defaultdict[int, tuple[Counter[int], Counter[int]]]
-        masked = defaultdict(lambda: (Counter(), Counter()))
+        # sub-tokens that are masked, by node type in T1 (False), and in T0
+        masked: defaultdict[tuple[int, bool], Counter[int]] = defaultdict(Counter)
         read = 0
-        for batch in rows(data.dataset, data.limit):
+        for batch in rows(self.data.dataset, self.data.limit):
             for row, function in zip(batch, masker.read([row["code"] for row in batch])):
                 if len(function.ids) > model.longest:
                     skips[f"more than {model.longest} sub-tokens"] += 1
@@ -200,26 +193,30 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 copies, without = self.copies(function, row["index"])
                 dropped.update(without)
                 for copy in copies:
-                    arm = masked[copy.node_type][copy.number > 0]
+                    arm = masked[copy.node_type, copy.number > 0]
                     arm.update(function.ids[copy.positions].tolist())
                 if copies:
-                    read_as = row["index"], function.code, function.ids
-                    functions.append(MaskedFunction(*read_as, len(copies)))
+                    functions.append(
+                        MaskedFunction(row["index"], function.code, function.ids, len(copies))
+                    )
         return self.prepared(
             model,
             functions,
             skips,
             f"has a node to mask of {', '.join(self.node_types)}",
-            settings={"protocol": self.protocol_of_model},
+            settings={"protocol": masker.protocol},
             run={
                 "output_layer": "all positions" if model.why else "masked positions",
-                "parser": self._parser,
+                "parser": parser_version(self._language),
             },
             functions=read,
             dropped=dropped,
             commonest={
-                self.node_types[kind]: tuple(map(_commonest, arms))
-                for kind, arms in sorted(masked.items())
+                self.node_types[kind]: (
+                    _commonest(masked[kind, False]),
+                    _commonest(masked[kind, True]),
+                )
+                for kind in sorted({kind for kind, _ in masked})
             },
         )
 
@@ -248,13 +245,12 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             for copy in restored:
                 cells.append(self._ledger_row(function, copy))
                 unsure.append(copy.filled.unsure)
-        return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made), np.array(
-            unsure
-        )
+        ledger = MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made)
+        return ledger, np.array(unsure)
 
     def _ledger_row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
         """The row of the ledger of a copy of a function."""
-        copy, filled, _, similarity, floors = restored
+        copy, filled, similarity, floors = restored
         commonest = self.provenance.commonest[self.node_types[copy.node_type]][copy.number > 0]
         return (
             *(function.index, copy.node_type, copy.number, copy.seed),
@@ -266,13 +262,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
 def _commonest(numbers: Counter[int]) -> int:
     """The number that is most frequent, of equals the lowest."""
-    return min(numbers, key=lambda number: (-numbers[number], number))
+    return max(sorted(numbers), key=numbers.__getitem__)
 
 
 def chosen_types(language: str, names: Sequence[str] | None) -> list[str]:
     """The node types of these names; `all` stands for all named ones of the grammar."""
     if names is not None and not names:
         raise ArgumentError("no node type to mask: name some of the language's grammar, or all")
-    if names is not None and list(names) == ["all"]:
+    if list(names or ()) == ["all"]:
         return [name for name in grammar.node_types(language) if name.isidentifier()]
     return grammar.checked_node_types(language, names)

@@ -75,7 +75,7 @@ class Maskable:
         self.ids, offsets, self.special = subtokens
         self.nodes = nodes
         # spaces alone are the place at their end
-        self.place = np.stack(trimmed(code, *offsets.T, " "), axis=1)
+        self.place = np.stack(trimmed(code, offsets[:, 0], offsets[:, 1], " "), axis=1)
         self._published = protocol == PUBLISHED
         special = self.special | np.isin(self.ids, tokenizer.all_special_ids)
         self._eligible = self._published | ~special
@@ -105,7 +105,8 @@ class Maskable:
 
     def outside(self, node_type: str) -> np.ndarray:
         """Which of the eligible sub-tokens are in no node of a type: bool."""
-        return ~self._within(self.nodes[node_type]).any(axis=1)[self.eligible]
+        within = self._within(self.nodes[node_type])[self.eligible]
+        return np.asarray(~within.any(axis=1))
 
     def control_spans(self, node_type: str, positions: np.ndarray, seed: int) -> np.ndarray:
         """Random runs as long as those of `positions` (M,), outside of the nodes of a type, drawn
@@ -126,7 +127,7 @@ class Maskable:
             length = lengths.pop()
             fits = sliding_window_view(free & ~chosen, length).all(axis=1)
             if length > 1:
-                fits &= begins[: len(fits)] & ends[length - 1 :]
+                fits &= begins[: 1 - length] & ends[length - 1 :]
             apart = fits & ~sliding_window_view(np.pad(chosen, 1), length + 2).any(axis=1)
             places = np.flatnonzero(apart if apart.any() else fits)
             if len(places):

@@ -4,7 +4,7 @@ to the sources'."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,50 +69,32 @@ class Restorer:
     def text(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> str:
         """The text of a function in which the sub-tokens at `positions` (M,), sorted, became
         `predicted` (M,)."""
-        ids = function.ids.copy()
-        ids[positions] = predicted
         if function.protocol == PUBLISHED:
+            ids = function.ids.copy()
+            ids[positions] = predicted
             ends = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
             return self._decode([number for number in ids.tolist() if number not in ends])
-        return "".join(
-            text for text, *_ in self._spliced(function, set(positions.tolist()), ids.tolist())
-        )
+        return "".join(part.text for part in self.parts(function, positions, predicted))
 
     def parts(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> list[Part]:
         """The same text of the protocol `current` in parts, each with what becomes of its masked
         sub-tokens."""
-        ids, masked = function.ids.copy(), set(positions.tolist())
-        ids[positions] = predicted
-        parts = []
-        for text, first, last, run in self._spliced(function, masked, ids.tolist()):
-            hidden = [position for position in run if position in masked]
-            right = int((ids[hidden] == function.ids[hidden]).sum())
-            source = function.code[first:last]
-            parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
-        return parts
-
-    def _spliced(
-        self, function: Maskable, masked: set[int], ids: list[int]
-    ) -> list[tuple[str, int, int, Sequence[int]]]:
-        """The text in stretches: text, first and last (exclusive) character of the source, and the
-        sub-tokens of these characters; none between masks."""
         extents = self._extents(function)
-        starts = {
-            start: int(function.ids[position])
-            for position, (start, end) in extents.items()
-            if start < end
-        }
-        stretches: list[tuple[str, int, int, Sequence[int]]] = []
+        true, new_ids = function.ids.tolist(), dict(zip(positions.tolist(), predicted.tolist()))
+        starts = {start: true[place] for place, (start, end) in extents.items() if start < end}
+        parts: list[Part] = []
         end_before, behind, was_new = 0, "", False
 
         def add(
-            pieces: Sequence[tuple[str, int | None]], new: bool, last: int, run: Sequence[int] = ()
+            last: int,
+            run: Sequence[int] = (),
+            pieces: Sequence[tuple[str, int | None]] | None = None,
         ) -> None:
-            """`pieces`: texts, each with the sub-token that it begins with; `new`: whether they are
-            predicted."""
+            """Add the source up to a character, or what is predicted there: `pieces`, each with the
+            sub-token that it begins with."""
             nonlocal end_before, behind, was_new
-            text = ""
-            for piece, number in pieces:
+            text, source, new = "", function.code[end_before:last], pieces is not None
+            for piece, number in [(source, starts.get(end_before))] if pieces is None else pieces:
                 if not piece:
                     continue
                 if (new or was_new) and not self._spells_space and number is not None:
@@ -121,33 +103,28 @@ class Restorer:
                     )
                 text += piece
                 behind, was_new = piece[-1], new
-            if text or last > end_before or run:
-                stretches.append((text, end_before, last, run))
+            hidden = [place for place in run if place in new_ids]
+            if text or source or hidden:
+                right = sum(new_ids[place] == true[place] for place in hidden)
+                parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
             end_before = last
 
-        for run in _replaced_runs(extents, masked, together=self._spells_space):
-            first, last = (
-                min(extents[position][0] for position in run),
-                max(extents[position][1] for position in run),
-            )
-            add([(function.code[end_before:first], starts.get(end_before))], False, first)
-            kept_ids = self._kept(run, masked, ids)
-            if all(ids[position] == function.ids[position] for position in run):
-                add([(function.code[first:last], starts.get(first))], False, last, run)
+        for run in _replaced_runs(extents, new_ids.keys(), together=self._spells_space):
+            add(min(extents[place][0] for place in run))
+            last = max(extents[place][1] for place in run)
+            kept = [
+                new_ids.get(place, true[place])
+                for place in run
+                if new_ids.get(place) not in self._special
+            ]
+            if all(new_ids.get(place, true[place]) == true[place] for place in run):
+                add(last, run)
             elif self._spells_space:
-                add([(self._decode(kept_ids), None)], True, last, run)
+                add(last, run, [(self._decode(kept), None)])
             else:
-                add([(self._piece(number)[1], number) for number in kept_ids], True, last, run)
-        add([(function.code[end_before:], starts.get(end_before))], False, len(function.code))
-        return stretches
-
-    def _kept(self, places: Sequence[int], masked: set[int], ids: Sequence[int]) -> list[int]:
-        """The ids at some places, without special tokens that are predicted."""
-        return [
-            ids[position]
-            for position in places
-            if position not in masked or ids[position] not in self._special
-        ]
+                add(last, run, [(self._piece(number)[1], number) for number in kept])
+        add(len(function.code))
+        return parts
 
     def _read_extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
         """The characters of each sub-token of the text, by its position, with the spaces that it
@@ -182,13 +159,12 @@ class Restorer:
 
 
 class RestoredCopy(NamedTuple):
-    """A `copy` as a model restored it: what it `filled` in, the `text`, and the `similarity` of its
-    tree and the source's; `floors`: that of FILLERS. NaN if a tree could not be compared.
+    """A `copy` as a model restored it: what it `filled` in, and the `similarity` of the trees of
+    the text and the source; `floors`: that of FILLERS. NaN if a tree could not be compared.
     """
 
     copy: MaskedCopy
     filled: Filled
-    text: str
     similarity: Similarity
     floors: list[Similarity]
 
@@ -218,14 +194,13 @@ class Restoration:
             restored = []
             for copy, filling in zip(copies, filled):
                 text = self.restorer.text(function, copy.positions, filling.predicted)
-                texts = [
-                    text,
-                    *(filled_with(filler, function, copy.positions) for filler in FILLERS.values()),
-                ]
-                of_model, *of_fillers = map(compared, texts)
+                fillers = (
+                    filled_with(filler, function, copy.positions) for filler in FILLERS.values()
+                )
+                of_model, *of_fillers = map(compared, [text, *fillers])
                 if _UNCOMPARED in (of_model, *of_fillers):
                     of_model, of_fillers = _UNCOMPARED, [_UNCOMPARED] * len(FILLERS)
-                restored.append(RestoredCopy(copy, filling, text, of_model, of_fillers))
+                restored.append(RestoredCopy(copy, filling, of_model, of_fillers))
             yield restored
 
 
@@ -258,7 +233,7 @@ def _comparison(code: str, language: str) -> Callable[[str], Similarity]:
 
 
 def _replaced_runs(
-    extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool
+    extents: dict[int, tuple[int, int]], masked: Set[int], *, together: bool
 ) -> list[list[int]]:
     """The positions to replace: all that share a character with a masked one, neighbours `together`
     or not."""
