@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -93,19 +94,33 @@ class ChosenHits:
         return replace(self, hits=self.hits.where(measures=measures))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Comparison:
-    """The differences between what two systems hit of the same edges, in points, with p-values.
+    """The differences between what the systems `first` and `second` hit of the same edges, in
+    points, with p-values; computed when they are asked for."""
 
-    `relations`: the R names; `measures`: of the M rules and k; `mean` (M,): of the means over
-    relations, which is a single test and not corrected; `by_relation` (M, R): of the relations, p
-    corrected over these (Holm 1979) within a measure.
-    """
+    hits: Hits
 
-    relations: list[str]
-    measures: Sequence[Any]
-    mean: Estimate
-    by_relation: Estimate
+    @property
+    def relations(self) -> list[str]:
+        """The R names."""
+        return self.hits.names
+
+    @property
+    def measures(self) -> Sequence[Any]:
+        """The M rules and k."""
+        return self.hits.measures
+
+    @cached_property
+    def mean(self) -> Estimate:
+        """(M,), of the means over relations, which is a single test and not corrected."""
+        return self.hits.mean("first", "second")
+
+    @cached_property
+    def by_relation(self) -> Estimate:
+        """(M, R), p corrected over the relations (Holm 1979) within a measure."""
+        (by_relation,) = corrected([self.hits.by_group("first", "second")])
+        return by_relation
 
     def of_mean(self, rule: str, k: int) -> Estimate:
         """The difference of the means."""
@@ -121,10 +136,7 @@ def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
-    hits = _joined(first, second)
-
-    (by_relation,) = corrected([hits.by_group("first", "second")])
-    return Comparison(hits.names, hits.measures, hits.mean("first", "second"), by_relation)
+    return Comparison(_joined(first, second))
 
 
 def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:

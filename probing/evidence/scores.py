@@ -218,9 +218,10 @@ class _Slice:
         yield from self.scored_groups(system, against)
         yield from self.scored_means(system, against)
 
-    def by_rule_and_k(self, system: str) -> Iterator[Row]:
-        """Rows of both, of groups by the rules and k of tables."""
-        yield from self.only(measures=TABLE_MEASURES).scored_groups(system)
+    def by_rule_and_k(self, system: str, groups: bool) -> Iterator[Row]:
+        """Rows of means and, if asked for, of groups by the rules and k of tables."""
+        if groups:
+            yield from self.only(measures=TABLE_MEASURES).scored_groups(system)
         yield from self.scored_means(system)
 
 
@@ -259,9 +260,9 @@ def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
             yield from rows
 
 
-def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
+def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions; p of means corrected over the
-    models."""
+    models. `groups`: also of relations, most of the work."""
     models = [member.probed.test.settings.control is None for member in evidence]
     differences = [_differences(member) for member in evidence]
     for mean in dict.fromkeys(chain.from_iterable(differences)):
@@ -270,7 +271,7 @@ def of_models(evidence: Sequence[Evidence]) -> Iterator[list[Row]]:
             if difference is not None:
                 of_member[mean] = difference
     for member, of_member in zip(evidence, differences):
-        yield [*_of_model(member, of_member), *_beyond(member, of_member)]
+        yield [*_of_model(member, of_member, groups), *_beyond(member, of_member, groups)]
 
 
 def _differences(member: Evidence) -> dict[str, Estimate]:
@@ -281,16 +282,17 @@ def _differences(member: Evidence) -> dict[str, Estimate]:
     return differences
 
 
-def _of_model(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
+def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in member.hits.items():
         shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
-        yield from shown.by_rule_and_k(MODEL)
+        yield from shown.by_rule_and_k(MODEL, groups)
         if protocol in differences:
-            yield from _against(shown, member.comparisons[protocol], differences[protocol])
+            compared = member.comparisons[protocol]
+            yield from _against(shown, compared, differences[protocol], groups)
 
 
-def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[Row]:
+def _beyond(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
     """Rows of hard edges, of a model and of what needs none there, on the relations of its
     score."""
     model = member.beyond
@@ -299,31 +301,33 @@ def _beyond(member: Evidence, differences: Mapping[str, Estimate]) -> Iterator[R
         return
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=BEYOND_OFFSET)
     shown = _chosen_scores(model.chosen, about, partial(_head, model.chosen))
-    yield from shown.by_rule_and_k(MODEL)
+    yield from shown.by_rule_and_k(MODEL, groups)
     compared = member.beyond_compared
     if compared is None:  # it was scored on other edges than the baselines
         return
-    yield from _against(shown, compared, differences[BEYOND_OFFSET])
+    yield from _against(shown, compared, differences[BEYOND_OFFSET], groups)
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        yield from _chosen_scores(rivals.of(kind, model.chosen), without).by_rule_and_k(kind)
+        rival = _chosen_scores(rivals.of(kind, model.chosen), without)
+        yield from rival.by_rule_and_k(kind, groups)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
 
 
-def of_baselines(evidence: Sequence[Evidence]) -> Iterator[Row]:
-    """Rows of what needs no model, on the functions that all of `evidence` share."""
+def of_baselines(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[Row]:
+    """Rows of what needs no model, on the functions that all of `evidence` share. `groups`: as of
+    `of_models`."""
     first = evidence[0]
-    yield from of_offsets_and_keywords(first.splits.baselines)
+    yield from of_offsets_and_keywords(first.splits.baselines, groups)
     ledgers = [member.probed.test.ledger for member in evidence]
     heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
     about = _shared_cells(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
     yield from _at_random(first, about, heads)
 
 
-def of_offsets_and_keywords(known: BaselineResult) -> Iterator[Row]:
-    """Rows of offsets, keywords and the better of the two."""
+def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Iterator[Row]:
+    """Rows of offsets, keywords and the better of the two. `groups`: as of `of_models`."""
     about = {
         **_WITHOUT_MODEL,
         "config": known.settings.config,
@@ -338,7 +342,7 @@ def of_offsets_and_keywords(known: BaselineResult) -> Iterator[Row]:
             chosen = known.hits[protocol][kind]
             picked = partial(_picked, known, protocol, kind)
             shown = _chosen_scores(chosen, {**about, "protocol": protocol}, picked)
-            yield from shown.by_rule_and_k(kind)
+            yield from shown.by_rule_and_k(kind, groups)
 
 
 def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
@@ -386,10 +390,11 @@ def _chosen_scores(
     return _Slice(chosen.hits, about, _rule_and_k, what)
 
 
-def _against(shown: _Slice, compared: Comparison, mean: Estimate) -> Iterator[Row]:
+def _against(shown: _Slice, compared: Comparison, mean: Estimate, groups: bool) -> Iterator[Row]:
     """Rows of differences to the best baseline, of the relations that both have and of the mean."""
-    both = shown.only(groups=compared.relations)
-    yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+    if groups:
+        both = shown.only(groups=compared.relations)
+        yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
     yield from shown.rows(mean, MODEL, BEST_BASELINE)
 
 

@@ -197,8 +197,11 @@ class Findings:
         return sorted(self.models, key=means, reverse=True)
 
 
-def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
-    """The findings of each group of comparable results, in the order of configs.
+def read_findings(
+    paths: Sequence[Path], data: Any = None, relations: bool = True
+) -> list[Findings]:
+    """The findings of each group of comparable results, in the order of configs. `relations`: with
+    their scores.
 
     Raises LedgerError for files that are not results, or that do not match each other or their
     data.
@@ -217,11 +220,15 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         names.append(", ".join(title))
         units = language_of(shared.config).units
         title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
-        all_findings.append(_gathered(", ".join(title), file_names(names)[-1], probed, data))
+        all_findings.append(
+            _gathered(", ".join(title), file_names(names)[-1], probed, data, relations)
+        )
     return all_findings
 
 
-def _gathered(title: str, name: str, probed: list[gather.Probed], data: Any) -> Findings:
+def _gathered(
+    title: str, name: str, probed: list[gather.Probed], data: Any, relations: bool
+) -> Findings:
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
@@ -231,7 +238,9 @@ def _gathered(title: str, name: str, probed: list[gather.Probed], data: Any) -> 
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
-    rows = zip([subject.name for subject, _ in subjects], scores.of_models(ordered))
+    rows = zip(
+        [subject.name for subject, _ in subjects], scores.of_models(ordered, groups=relations)
+    )
     one_guess = {
         number: model.hits[HELD_OUT].at([(RULE, int(K))])
         for number, (subject, model) in enumerate(subjects)
@@ -241,7 +250,7 @@ def _gathered(title: str, name: str, probed: list[gather.Probed], data: Any) -> 
         title=title,
         name=name,
         subjects=[subject for subject, _ in subjects],
-        scores=_scores(chain(rows, [("", scores.of_baselines(ordered))])),
+        scores=_scores(chain(rows, [("", scores.of_baselines(ordered, groups=relations))])),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs={
             (first, second): compare_means(one_guess[first], one_guess[second]).at(0)
@@ -259,7 +268,7 @@ def _gathered(title: str, name: str, probed: list[gather.Probed], data: Any) -> 
 def _training(checkpoints: Sequence[gather.Evidence]) -> Training:
     runs = [checkpoint.probed.test for checkpoint in checkpoints]
     names = list(map(str, range(len(checkpoints))))
-    known = _scores(zip(names, scores.of_models(checkpoints)))
+    known = _scores(zip(names, scores.of_models(checkpoints, groups=False)))
     means = {}
     for protocol in (HELD_OUT, BEYOND_OFFSET):
         keys = [(name, protocol, RULE, int(K), MEAN) for name in names]

@@ -59,7 +59,7 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
 
 def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
     """The answer to results in files, as text and tables."""
-    parts = section(read_findings(files, data)).parts
+    parts = section(read_findings(files, data, relations=False)).parts
     return [part for part in parts if not isinstance(part, Figure)]
 
 
