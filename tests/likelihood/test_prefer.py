@@ -39,7 +39,6 @@ from probing.instruments.likelihood.result import (
     stratum_weights,
 )
 from probing.models.location import EMBEDDED
-from probing.models.masked import ScoringModel
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import read_functions
@@ -165,36 +164,6 @@ def test_begins(decoder, monkeypatch):
 
 
 @pytest.mark.slow
-def test_knows(decoder, data, monkeypatch):
-    """A model that finds the bytes of texts that parse likelier is right about all pairs, and one that does not, none."""
-
-    def planted(sign: int) -> Callable:
-        def log_probabilities(_, inputs, rows, columns):
-            texts = [
-                BYTES.decode(ids[mask > 0], skip_special_tokens=True)
-                for ids, mask in zip(*inputs.values())
-            ]
-            likely = torch.tensor([-1e-3 if parses(text) == (sign > 0) else -1.0 for text in texts])
-            return likely.to(rows.device)[rows].double()
-
-        return log_probabilities
-
-    for sign, accuracy in ((1, 100.0), (-1, 0.0)):
-        monkeypatch.setattr(ScoringModel, "log_probabilities", planted(sign))
-        result = prefer(decoder, data)
-        assert result.accuracy.whole == result.mean.whole == result.mean.place == accuracy
-        assert {one.whole for one in result.phenomena.values()} == {accuracy}
-
-
-def parses(code: str) -> bool:
-    try:
-        compile(code, "", "exec")
-    except SyntaxError:
-        return False
-    return True
-
-
-@pytest.mark.slow
 def test_knows_nothing(decoder):
     """Equal logits tie where both texts have as many sub-tokens, and otherwise prefer the shorter text."""
     model = transformers.AutoModelForCausalLM.from_pretrained(decoder)
@@ -204,23 +173,23 @@ def test_knows_nothing(decoder):
     assert (result.phenomena["loop"].whole, result.phenomena["loop"].ties) == (0.0, 0)
 
 
+def all_alike(_, groups, bar):
+    """Scores of a model that finds all sub-tokens equally likely."""
+    bar.update(len(groups))
+    return [[np.full(len(text.positions), -1.0) for text in group] for group in groups]
+
+
 def test_accuracies_by_hand(decoder, data, monkeypatch):
     """By phenomenon, of planted scores: every third pair is right, every fourth ties."""
 
-    def score(self, groups, bar):
-        bar.update(len(groups))
-        return [
-            [np.full(len(text.positions), -1.0 / len(text.positions)) for text in group]
-            for group in groups
-        ]
-
-    monkeypatch.setattr(module.Scorer, "find", score)
+    monkeypatch.setattr(module.Scorer, "find", all_alike)
     made = prefer(decoder, data).ledger
     rows = made.rows.copy()
     rows["good_whole"] = -1 - np.where(
         np.arange(60) % 4 == 0, 0, np.where(np.arange(60) % 3 == 0, -0.5, 0.5)
     )
-    rows["bad_whole"] = -1
+    rows["bad_whole"] = rows["good_place"] = -1
+    rows["bad_place"] = rows["good_whole"]  # the other way round
     result = PreferenceResult.from_ledger(PreferenceLedger(made.names, rows, made.settings))
     loop = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(0, 60, 2)]
     bracket = [0.5 if at % 4 == 0 else float(at % 3 == 0) for at in range(1, 60, 2)]
@@ -232,6 +201,7 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
         == pytest.approx(100 * np.mean(loop + bracket))
     )
     assert result.mean.whole == pytest.approx(50 * (np.mean(loop) + np.mean(bracket)))
+    assert result.mean.place == pytest.approx(100 - result.mean.whole)
     assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
 
 
@@ -359,11 +329,7 @@ def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatc
         for at in range(10, 40)
     ]
 
-    def find(self, groups, bar):
-        bar.update(len(groups))
-        return [[np.full(len(text.positions), -1.0) for text in group] for group in groups]
-
-    monkeypatch.setattr(module.Scorer, "find", find)
+    monkeypatch.setattr(module.Scorer, "find", all_alike)
     result = prefer(decoder, datasets.Dataset.from_list(rows))
     assert result.accuracy.plain == 25 and result.accuracy.whole == pytest.approx(50, abs=1e-3)
     hits = of_pairs(result)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from probing.instruments.likelihood.result import (
@@ -14,13 +11,12 @@ from probing.instruments.likelihood.result import (
     LEAST_PAIRS,
     ROLES,
     SCORES,
-    PreferenceLedger,
     PreferenceResult,
     SurprisalResult,
     stratum_weights,
 )
 from probing.runs.ledger_file import RowLedger
-from probing.stats.hits import Hits, Measure
+from probing.stats.hits import Hits
 
 MODEL = "model"
 """The system that prefers a text."""
@@ -41,9 +37,21 @@ def of_pairs(result: PreferenceResult) -> Hits:
     Clusters are repositories; pairs have the weights in their phenomenon by which strata of length
     count alike.
     """
-    preferred = {MODEL: result.ledger.preferred().T}
+    ledger = result.ledger
     few = frozenset(name for name, scores in result.phenomena.items() if scores.pairs < LEAST_PAIRS)
-    return _grouped(result.ledger, preferred, SCORES, weighted=stratum_weights, left_out=few)
+    weights = np.ones(len(ledger), np.int64)
+    for chosen in ledger.named().values():
+        weights[chosen] = stratum_weights(ledger.rows[chosen])
+    return Hits.of_rows(
+        ledger.rows["repository"],
+        _group_names(ledger),
+        {MODEL: ledger.preferred().T * weights},
+        SCORES,
+        weights,
+        weighted=True,
+        repositories=ledger.repositories,
+        left_out=few,
+    )
 
 
 def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
@@ -53,7 +61,15 @@ def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
     for role in ROLES:
         ledger, means = result.ledger.of(role), result.node_types[role]
         few = frozenset(name for name, of_type in means.items() if of_type.nodes < LEAST_NODES)
-        measured[role] = _grouped(ledger, _bits(ledger.rows), GAINS, unit="bits", left_out=few)
+        measured[role] = Hits.of_rows(
+            ledger.rows["function"],
+            _group_names(ledger),
+            _bits(ledger.rows),
+            GAINS,
+            unit="bits",
+            repositories=ledger.repositories,
+            left_out=few,
+        )
     return measured
 
 
@@ -66,31 +82,6 @@ def _bits(rows: np.ndarray) -> dict[str, np.ndarray]:
     return bits
 
 
-def _grouped(
-    ledger: RowLedger,
-    sums: dict[str, np.ndarray],
-    measures: tuple[Measure, ...],
-    weighted: Callable[[np.ndarray], np.ndarray] | None = None,
-    **fields: Any,
-) -> Hits:
-    """Hits of the rows of each group of a ledger, from sums (M, N) by system.
-
-    `weighted`: from the rows of a group to their weights, integers; by default each row counts
-    once.
-    """
-    names, weights = np.full(len(ledger), "", object), np.ones(len(ledger), np.int64)
-    for name, chosen in ledger.named().items():
-        names[chosen] = name
-        if weighted is not None:
-            weights[chosen] = weighted(ledger.rows[chosen])
-    clusters = ledger.rows["repository" if isinstance(ledger, PreferenceLedger) else "function"]
-    return Hits.of_rows(
-        clusters,
-        names,
-        {system: counts * weights for system, counts in sums.items()},
-        measures,
-        weights,
-        weighted=weighted is not None,
-        repositories=ledger.repositories,
-        **fields,
-    )
+def _group_names(ledger: RowLedger) -> np.ndarray:
+    """The name of the group of each row."""
+    return np.array(ledger.names, object)[ledger.rows[ledger.GROUP_COLUMN]]

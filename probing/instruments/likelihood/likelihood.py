@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -224,8 +224,9 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         scored = self.scorer.find([(pair.good, pair.bad) for pair in short], bar)
         sums = {}
         for pair, scores in zip(short, scored):
-            good, bad = _text_sums(pair, scores)
-            sums[pair.index] = np.concatenate([good, bad]).round(DECIMALS)
+            parts = zip(scores, pair.changed)
+            of_both = [(text.sum(), text[where].sum()) for text, where in parts]
+            sums[pair.index] = np.ravel(of_both).round(DECIMALS)
         nothing = np.zeros(2 * len(results.SCORES))
         cells = []
         for pair in part:
@@ -242,15 +243,6 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
     """Fitted once in a process: evaluations of a training ask for it again and again."""
     return SurfaceRival(texts, keywords)
-
-
-def _text_sums(pair: EncodedPair, scores: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in
-    `changed`."""
-    return [
-        np.array([log_probabilities.sum(), log_probabilities[where].sum()])
-        for log_probabilities, where in zip(scores, pair.changed)
-    ]
 
 
 def unmatched(text: str) -> int:
@@ -349,10 +341,6 @@ class TokenizedFunction:
     def ids(self) -> np.ndarray:
         return self.text.ids
 
-    @property
-    def tokens(self) -> list[str]:
-        return [self.code.of(token) for token in self.code.tokens]
-
 
 @dataclass
 class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
@@ -365,11 +353,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     @property
     def asked(self) -> Mapping[str, object]:
-        return {**super().asked, "parser": self._parser_version}
-
-    @property
-    def _parser_version(self) -> str:
-        return parser_version(language_of(self.data.config).name)
+        return {**super().asked, "parser": parser_version(language_of(self.data.config).name)}
 
     def prepare(self) -> Prepared[TokenizedFunction]:
         model = self.model
@@ -389,7 +373,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             asked,
             skips,
             "has a node that can be compared",
-            run={"parser": self._parser_version},
+            run={"parser": self.asked["parser"]},
             unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
         )
 
@@ -436,7 +420,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 def _score_grams(functions: Sequence[TokenizedFunction]) -> None:
     """Say of each token what it is like: the 5-gram model of each half of the functions scores the
     other half."""
-    texts = [function.tokens for function in functions]
+    texts = [[function.code.of(token) for token in function.code.tokens] for function in functions]
     counts = Counter(token for tokens in texts for token in tokens)
     halves = np.array_split(np.arange(len(functions)), 2)
     none = np.empty((0, N), np.uint64)
