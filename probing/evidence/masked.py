@@ -20,7 +20,6 @@ from probing.instruments.masking.result import (
     FLOORS,
     SIMILARITIES,
     MaskResult,
-    MaskRun,
     MaskSettings,
 )
 from probing.runs.data import load_functions, rows
@@ -68,8 +67,7 @@ class FillerGain(NamedTuple):
 
 @dataclass(frozen=True)
 class Masked:
-    """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`,
-    `run`: as in MaskResult, of all that was run.
+    """A masked language model: its `result`, of all that was run.
 
     `node_types`: those that can be compared; `hits`: of each outcome, on the functions with a node
     type that all models with it share, whose trees all could be compared; `masked`: node type ->
@@ -79,18 +77,12 @@ class Masked:
     function and a node type that were run, but are not in `hits`}.
     """
 
-    settings: MaskSettings
-    signature: str
+    result: MaskResult
     node_types: list[str]
     hits: dict[str, Hits]
     masked: dict[str, int]
-    functions: int
-    copies: int
     failed: int
-    skips: dict[str, int]
-    dropped: dict[str, int]
     uncompared: dict[str, int]
-    run: MaskRun
 
     @cached_property
     def effects(self) -> dict[str, dict[str, Estimate]]:
@@ -222,17 +214,8 @@ def _masked_evidence(
     functions = {name: shared[name] for name in names}
     known = sum(len(group.places) for group in compared.groups.values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, functions.values()))}
-    of_result = (
-        "settings",
-        "signature",
-        "functions",
-        "copies",
-        "skips",
-        "dropped",
-        "run",
-    )
     return Masked(
-        **{name: getattr(result, name) for name in of_result},
+        result,
         node_types=names,
         hits={outcome: hits.cells(functions) for outcome, hits in measured.items()},
         masked=masked,
