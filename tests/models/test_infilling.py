@@ -209,28 +209,21 @@ def writing(tokenizer, written: Sequence[str]):
 
 
 @pytest.mark.slow
-def test_what_is_written_replaces_the_hole_alone(monkeypatch):
+@pytest.mark.parametrize(
+    ("code", "positions", "written", "text"),
+    [
+        ("def f(ab):\n    x = cd\n", [5, 7, 8, 16, 20, 21], "~" * 9, "def ~(~~):\n    ~ = ~~\n"),
+        ("a = bcdefgh\n", range(5, 12), ["~", "</s>"], "a = ~~\n"),  # a stop is the end of a hole
+    ],
+)
+def test_what_is_written_replaces_the_hole_alone(code, positions, written, text, monkeypatch):
     loaded = load_restoring(decoder())
     monkeypatch.setattr(loaded, "compared", partial(planted, right=False))
-    monkeypatch.setattr(loaded.model, "generate", writing(loaded.tokenizer, "~" * 9))
-    (function,) = Masker(loaded.tokenizer, "python", ["identifier"], protocol=INFILLING).read(
-        ["def f(ab):\n    x = cd\n"]
-    )
-    positions = function.mask("identifier").positions
-    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, positions)]])
-    text = Restorer(loaded.tokenizer).text(function, positions, filled.predicted)
-    assert text == "def ~(~~):\n    ~ = ~~\n" and filled.hits == 0
-
-
-@pytest.mark.slow
-def test_a_written_stop_is_the_end_of_the_hole(monkeypatch):
-    loaded = load_restoring(decoder())
-    monkeypatch.setattr(loaded, "compared", partial(planted, right=False))
-    monkeypatch.setattr(loaded.model, "generate", writing(loaded.tokenizer, ["~", "</s>"]))
-    (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read(["a = bcdefgh\n"])
-    positions = np.arange(5, 12)
-    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, positions)]])
-    assert Restorer(loaded.tokenizer).text(function, positions, filled.predicted) == "a = ~~\n"
+    monkeypatch.setattr(loaded.model, "generate", writing(loaded.tokenizer, written))
+    (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read([code])
+    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, np.array(positions))]])
+    restored = Restorer(loaded.tokenizer).text(function, np.array(positions), filled.predicted)
+    assert restored == text and filled.hits == 0
 
 
 # --- a masking run ---

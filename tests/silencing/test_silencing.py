@@ -529,7 +529,7 @@ def _left(ledger: SilencingLedger) -> SilencingLedger:
 def planted(low, difference, p=0.01, costlier=0, functions=20) -> SilencingEffect:
     """A relation in which silencing its best head costs `low` at least, and so much more than the others."""
     cost, more = (Estimate(of, low, 2.0, p, functions) for of in (low + 0.1, difference))
-    return SilencingEffect(cost, 0.0, more, 2, costlier, (0, 0))
+    return SilencingEffect(cost, more, costlier)
 
 
 def test_verdicts():
