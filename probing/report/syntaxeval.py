@@ -75,7 +75,7 @@ class MaskedModels(NamedTuple):
 
     def having(self, node_type: str) -> dict[str, Masked]:
         """The models that were run on a node type."""
-        return {name: model for name, model in self.models.items() if node_type in model.node_types}
+        return {name: model for name, model in self.models.items() if node_type in model.masked}
 
 
 def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
@@ -261,6 +261,6 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     control = RANDOM[result.settings.control]
     below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
     below.append(result.signature)
-    if failed := sum(scores.failed for scores in result.node_types.values()):
-        below.append(f"failed comparisons, left out of all means: {failed}")
+    if result.failed:
+        below.append(f"failed comparisons, left out of all means: {result.failed}")
     return [*below, *skipped(functions=result.skips)]

@@ -189,7 +189,7 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
     `restored`: its gain in T0 over the commonest sub-token; `filled`: that over fillers in T1, by node type.
     """
     result = SimpleNamespace(settings=SimpleNamespace(control=control))
-    made = Planted(result, [*effects], {}, {}, 0, {})
+    made = Planted(result, {}, dict.fromkeys(effects, 9), {})
     by_outcome = {"jaccard": {}, "restored": {}, "log_probability": {}}
     gains = {"jaccard": {}, "restored": {}}
     for name, (effect, p, functions) in effects.items():
