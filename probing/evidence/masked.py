@@ -20,7 +20,6 @@ from probing.instruments.masking.result import (
     FLOORS,
     SIMILARITIES,
     MaskResult,
-    MaskRun,
     MaskSettings,
 )
 from probing.runs.data import load_functions, rows
@@ -68,29 +67,18 @@ class FillerGain(NamedTuple):
 
 @dataclass(frozen=True)
 class Masked:
-    """A masked language model. `settings`, `signature`, `functions`, `copies`, `skips`, `dropped`,
-    `run`: as in MaskResult, of all that was run.
+    """A masked language model: its `result`, of all that was run.
 
-    `node_types`: those that can be compared; `hits`: of each outcome, on the functions with a node
-    type that all models with it share, whose trees all could be compared; `masked`: node type ->
-    sub-tokens in its nodes there.
-
-    `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a
-    function and a node type that were run, but are not in `hits`}.
+    `hits`: of each outcome, on the functions with a node type that all models with it share, whose
+    trees all could be compared; `masked`: node type -> sub-tokens in its nodes there, of those that
+    can be compared; `uncompared`: {reason: number of pairs of a function and a node type that were
+    run, but are not in `hits`}.
     """
 
-    settings: MaskSettings
-    signature: str
-    node_types: list[str]
+    result: MaskResult
     hits: dict[str, Hits]
     masked: dict[str, int]
-    functions: int
-    copies: int
-    failed: int
-    skips: dict[str, int]
-    dropped: dict[str, int]
     uncompared: dict[str, int]
-    run: MaskRun
 
     @cached_property
     def effects(self) -> dict[str, dict[str, Estimate]]:
@@ -211,32 +199,18 @@ def _masked_evidence(
     result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray]
 ) -> Masked:
     compared = measured[COMPARED]
-    names = [name for name in result.node_types if name in shared]
+    functions = {name: shared[name] for name in result.node_types if name in shared}
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     masked = {}
-    for name in names:
+    for name, chosen in functions.items():
         of_type = first["node_type"] == result.ledger.node_types.index(name)
-        masked[name] = int(
-            first["masked"][of_type & np.isin(first["function"], shared[name])].sum()
-        )
-    functions = {name: shared[name] for name in names}
+        masked[name] = int(first["masked"][of_type & np.isin(first["function"], chosen)].sum())
     known = sum(len(group.places) for group in compared.groups.values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, functions.values()))}
-    of_result = (
-        "settings",
-        "signature",
-        "functions",
-        "copies",
-        "skips",
-        "dropped",
-        "run",
-    )
     return Masked(
-        **{name: getattr(result, name) for name in of_result},
-        node_types=names,
+        result,
         hits={outcome: hits.cells(functions) for outcome, hits in measured.items()},
         masked=masked,
-        failed=sum(scores.failed for scores in result.node_types.values()),
         uncompared=uncompared,
     )
 

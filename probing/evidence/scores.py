@@ -425,12 +425,12 @@ def _picked(
 
 def _masking(models: Sequence[Masked]) -> Iterator[Row]:
     for model in models:
-        settings = model.settings
+        settings = model.result.settings
         in_place = [RANDOM_WEIGHTS] if settings.random_weights else []
         if settings.control != SUB_TOKENS:
             in_place.append(settings.control)
         cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
-        about = _shared_cells(model, MASKING, **cells)
+        about = _shared_cells(model.result, MASKING, **cells)
         for outcome, hits in model.hits.items():
             shown = _Slice(hits, about)
             for arm in ARMS:

@@ -11,6 +11,7 @@ from probing.instruments.silencing.result import SilencingResult
 from probing.report import specs
 from probing.report.document import Table
 from probing.report.words import skipped
+from probing.stats.intervals import FEW_CLUSTERS
 
 VERDICTS = MOST, ANOTHER, NOTHING, LESS, ALIKE, FEW = (
     "serves most",
@@ -27,7 +28,7 @@ def verdict(effect: SilencingEffect) -> str:
     """Whether the best head of a relation serves: MOST if silencing it costs something, more than
     silencing the matched heads on average, as far as the test separates the two, and more than
     silencing any of them."""
-    if effect.few_functions:
+    if effect.difference.n < FEW_CLUSTERS:
         return FEW
     if not effect.difference.significant:
         return ALIKE
@@ -76,14 +77,15 @@ def _table(result: SilencingResult, effects: Mapping[str, SilencingEffect]) -> T
     """The relations, highest score first."""
     rows = []
     for name, effect in effects.items():
+        chosen = result.heads[name]
         rows.append(
             {
                 "relation": name,
                 "costs": result.relations[name],
-                "chosen": result.heads[name],
+                "chosen": chosen,
                 "effect": effect,
-                "head": "-".join(map(str, effect.head)),
-                "costlier": f"{effect.costlier} of {effect.rivals}",
+                "head": "-".join(map(str, chosen.best)),
+                "costlier": f"{effect.costlier} of {len(chosen.matched)}",
                 "verdict": verdict(effect),
             }
         )

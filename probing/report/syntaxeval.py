@@ -53,7 +53,7 @@ class MaskedModels(NamedTuple):
 
     @property
     def settings(self) -> MaskSettings:
-        return next(iter(self.models.values())).settings
+        return next(iter(self.models.values())).result.settings
 
     @property
     def control(self) -> str:
@@ -75,7 +75,7 @@ class MaskedModels(NamedTuple):
 
     def having(self, node_type: str) -> dict[str, Masked]:
         """The models that were run on a node type."""
-        return {name: model for name, model in self.models.items() if node_type in model.node_types}
+        return {name: model for name, model in self.models.items() if node_type in model.masked}
 
 
 def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
@@ -88,7 +88,7 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     files_of = file_names([f"masking-{title.partition(', limit')[0]}" for title in titles])
     groups: list[MaskedModels] = []
     for title, file, models in zip(titles, files_of, gathered):
-        settings = [model.settings for model in models]
+        settings = [model.result.settings for model in models]
         names = distinct([run.model for run in settings], settings, _OF_RUN)
         groups.append(MaskedModels(title, file, dict(sorted(zip(names, models)))))
     return groups
@@ -105,7 +105,7 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
 def _titles(firsts: Sequence[Masked]) -> list[str]:
     """Of groups, from their first models: what differs from the usual, then what tells groups
     apart."""
-    all_settings, titles = [model.settings for model in firsts], []
+    all_settings, titles = [model.result.settings for model in firsts], []
     for settings in all_settings:
         parts = [settings.config]
         for name, usual in _USUAL.items():
@@ -114,7 +114,7 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
         titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
-        f"{title}, {model.run.parser}" if titles.count(title) > 1 else title
+        f"{title}, {model.result.run.parser}" if titles.count(title) > 1 else title
         for title, model in zip(titles, firsts)
     ]
 
@@ -226,8 +226,8 @@ def _provenance(groups: Sequence[MaskedModels]) -> Section:
     for group in groups:
         for name, model in group.models.items():
             rows.append({"config": group.title, "model": name, "masked": model})
-            pairs = {**model.dropped, **model.uncompared}
-            for what, reasons in (("functions", model.skips), ("function and node type", pairs)):
+            skips, pairs = model.result.skips, {**model.result.dropped, **model.uncompared}
+            for what, reasons in (("functions", skips), ("function and node type", pairs)):
                 for reason, count in reasons.items():
                     if count:
                         left_out.append([group.title, name, what, reason, count])
@@ -261,6 +261,6 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     control = RANDOM[result.settings.control]
     below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
     below.append(result.signature)
-    if failed := sum(scores.failed for scores in result.node_types.values()):
-        below.append(f"failed comparisons, left out of all means: {failed}")
+    if result.failed:
+        below.append(f"failed comparisons, left out of all means: {result.failed}")
     return [*below, *skipped(functions=result.skips)]

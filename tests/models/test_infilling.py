@@ -11,18 +11,17 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from support.models.byte_tokenizer import byte_tokenizer
+from support.models.byte_tokenizer import byte_model, byte_tokenizer
 from support.references.plain_masks import mask_positions
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import mask
 from probing.evidence.masked import comparable
 from probing.evidence.verify import verify
-from probing.instruments.masking import mask as job
 from probing.instruments.masking.fill import Copy, Filler
 from probing.instruments.masking.masking import INFILLING, Masker
 from probing.instruments.masking.restore import Restorer
-from probing.instruments.masking.result import SIMILARITIES
+from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.models.load import load_restoring
 from probing.models.masked import InfillingModel, convention_of
 
@@ -209,28 +208,21 @@ def writing(tokenizer, written: Sequence[str]):
 
 
 @pytest.mark.slow
-def test_what_is_written_replaces_the_hole_alone(monkeypatch):
+@pytest.mark.parametrize(
+    ("code", "positions", "written", "text"),
+    [
+        ("def f(ab):\n    x = cd\n", [5, 7, 8, 16, 20, 21], "~" * 9, "def ~(~~):\n    ~ = ~~\n"),
+        ("a = bcdefgh\n", range(5, 12), ["~", "</s>"], "a = ~~\n"),  # a stop is the end of a hole
+    ],
+)
+def test_what_is_written_replaces_the_hole_alone(code, positions, written, text, monkeypatch):
     loaded = load_restoring(decoder())
     monkeypatch.setattr(loaded, "compared", partial(planted, right=False))
-    monkeypatch.setattr(loaded.model, "generate", writing(loaded.tokenizer, "~" * 9))
-    (function,) = Masker(loaded.tokenizer, "python", ["identifier"], protocol=INFILLING).read(
-        ["def f(ab):\n    x = cd\n"]
-    )
-    positions = function.mask("identifier").positions
-    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, positions)]])
-    text = Restorer(loaded.tokenizer).text(function, positions, filled.predicted)
-    assert text == "def ~(~~):\n    ~ = ~~\n" and filled.hits == 0
-
-
-@pytest.mark.slow
-def test_a_written_stop_is_the_end_of_the_hole(monkeypatch):
-    loaded = load_restoring(decoder())
-    monkeypatch.setattr(loaded, "compared", partial(planted, right=False))
-    monkeypatch.setattr(loaded.model, "generate", writing(loaded.tokenizer, ["~", "</s>"]))
-    (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read(["a = bcdefgh\n"])
-    positions = np.arange(5, 12)
-    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, positions)]])
-    assert Restorer(loaded.tokenizer).text(function, positions, filled.predicted) == "a = ~~\n"
+    monkeypatch.setattr(loaded.model, "generate", writing(loaded.tokenizer, written))
+    (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read([code])
+    ((filled,),) = Filler(loaded).fill([[Copy(function.ids, np.array(positions))]])
+    restored = Restorer(loaded.tokenizer).text(function, np.array(positions), filled.predicted)
+    assert restored == text and filled.hits == 0
 
 
 # --- a masking run ---
@@ -249,38 +241,17 @@ def test_a_decoder_has_fewer_controls(folder, dataset_folder):
     assert result.settings.draws == 2
 
 
-@pytest.fixture(scope="module")
-def whole(folder, dataset_folder, tmp_path_factory) -> dict[str, bytes]:
-    output = tmp_path_factory.mktemp("whole")
-    mask(folder, dataset_folder, **RUN, output=output)
-    return files(output)
-
-
-def files(output: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in output.iterdir()}
-
-
 @pytest.mark.slow
-def test_the_result_says_that_it_was_infilled(folder, dataset_folder, whole, tmp_path):
+def test_the_result_says_that_it_was_infilled(folder, dataset_folder, tmp_path):
     """It stands beside no result of a masked language model, and comes out again."""
-    from support.models.byte_tokenizer import byte_model
-
-    mask(
-        byte_model(tmp_path / "masked", 700),
-        dataset_folder,
-        **RUN,
-        output=tmp_path / "results",
-    )
-    for name, content in whole.items():
-        (tmp_path / "results" / name).write_bytes(content)
-    (infilled,) = (name for name in whole if name.endswith(".json"))
-    groups = comparable(sorted(path for path in (tmp_path / "results").glob("*[0-9a-f].json")))
+    for model in (byte_model(tmp_path / "masked", 700), folder):
+        mask(model, dataset_folder, **RUN, output=tmp_path / "results")
+    groups = comparable(sorted((tmp_path / "results").glob("*[0-9a-f].json")))
     assert [len(group) for group in groups] == [1, 1]
-    result = job.MaskResult.load(tmp_path / "results" / infilled)
+    (infilled,) = (tmp_path / "results").glob("infilling*[0-9a-f].json")
+    result = MaskResult.load(infilled)
     assert result.settings.protocol == INFILLING and "|protocol:infilling|" in result.signature
-    assert verify(
-        tmp_path / "results" / infilled, model=folder, data=dataset_folder, functions=3
-    ).accepted
+    assert verify(infilled, model=folder, data=dataset_folder, functions=3).accepted
 
 
 @pytest.mark.slow
@@ -312,8 +283,6 @@ def load_pair(folder: Path):
 
 @pytest.mark.slow
 def test_protocols_of_another_kind_of_model_are_refused(folder, dataset_folder, tmp_path):
-    from support.models.byte_tokenizer import byte_model
-
     with pytest.raises(
         ArgumentError,
         match="protocol is 'published', but infilling is a decoder",

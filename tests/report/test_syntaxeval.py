@@ -106,7 +106,7 @@ def copies_of(masked):
 def test_tables_say_what_the_evidence_does(masked, written):
     """Which is that of ledgers (`test_submission_masked.py`), on the functions that both models have."""
     (group,) = comparable(sorted(masked.glob(RESULTS)))
-    models = {f"planted, max-length {of.settings.max_length}": of for of in gather(group)}
+    models = {f"planted, max-length {of.result.settings.max_length}": of for of in gather(group)}
     copies = copies_of(masked)
     table = {
         (row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")
@@ -188,9 +188,8 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
 
     `restored`: its gain in T0 over the commonest sub-token; `filled`: that over fillers in T1, by node type.
     """
-    made = Planted(
-        SimpleNamespace(control=control), "", [*effects], {}, {}, 9, 9, 0, {}, {}, {}, None
-    )
+    result = SimpleNamespace(settings=SimpleNamespace(control=control))
+    made = Planted(result, {}, dict.fromkeys(effects, 9), {})
     by_outcome = {"jaccard": {}, "restored": {}, "log_probability": {}}
     gains = {"jaccard": {}, "restored": {}}
     for name, (effect, p, functions) in effects.items():

@@ -33,7 +33,9 @@ def hits(result: MaskResult) -> dict[str, Hits]:
         }
         sums: dict[str, np.ndarray] = {}
         for filler, column in columns.items():
-            values = _of_copies(rows, column).reshape(len(first), -1)
+            counted = column in _COUNTS
+            values = rows[_COUNTS[column]] / rows["masked"] if counted else rows[column]
+            values = values.reshape(len(first), -1)
             sums |= {f"{filler}{T1}": values[:, 0], f"{filler}{T0}": values[:, 1:].mean(axis=1)}
         known = ~np.isnan(list(sums.values())).any(axis=0)
         measured[outcome] = Hits.of_rows(
@@ -50,8 +52,3 @@ def hits(result: MaskResult) -> dict[str, Hits]:
 def fillers(hits: Hits, arm: str) -> list[str]:
     """The systems that fill an arm without a model."""
     return [system for system in hits.systems if system.endswith(f" {arm}")]
-
-
-def _of_copies(rows: np.ndarray, column: str) -> np.ndarray:
-    """What each copy scores: (N,)."""
-    return rows[_COUNTS[column]] / rows["masked"] if column in _COUNTS else rows[column]

@@ -200,6 +200,11 @@ class MaskResult(Result[MaskingLedger]):
     dropped: dict[str, Number]
     """As in the provenance."""
 
+    @property
+    def failed(self) -> int:
+        """Copies whose trees could not be compared."""
+        return sum(scores.failed for scores in self.node_types.values())
+
     @classmethod
     def measured(
         cls, ledger: MaskingLedger, provenance: MaskProvenance

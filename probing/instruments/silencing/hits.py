@@ -10,7 +10,7 @@ import numpy as np
 from probing.instruments.silencing.result import WHOLE as WHOLE_MODEL
 from probing.instruments.silencing.result import SilencingResult, log_probabilities
 from probing.stats.hits import Hits
-from probing.stats.intervals import FEW_CLUSTERS, Estimate, corrected
+from probing.stats.intervals import Estimate, corrected
 
 SYSTEMS = WHOLE, BEST, MATCHED = "whole", "best", "matched"
 """The whole model; without the best head of a relation; without a matched head, the mean over
@@ -45,21 +45,13 @@ class SilencingEffect(NamedTuple):
     """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head
     helps to predict.
 
-    `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched
-    heads, of which there are `rivals`, and `costlier` of them cost more than the best;
-    `difference`: of the best head to their mean. p is corrected over relations.
+    `cost`: the mean over functions; `difference`: to the mean over the matched heads, with p
+    corrected over relations; `costlier`: how many of these cost more.
     """
 
     cost: Estimate
-    matched: float
     difference: Estimate
-    rivals: int
     costlier: int
-    head: tuple[int, int]
-
-    @property
-    def few_functions(self) -> bool:
-        return self.difference.n < FEW_CLUSTERS
 
 
 def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
@@ -70,13 +62,6 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
     differences = measured.each(difference)
     order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
     return {
-        name: SilencingEffect(
-            cost=costs[name],
-            matched=result.relations[name].matched,
-            difference=differences[name],
-            rivals=len(result.heads[name].matched),
-            costlier=result.relations[name].costlier,
-            head=result.heads[name].best,
-        )
+        name: SilencingEffect(costs[name], differences[name], result.relations[name].costlier)
         for name in order
     }

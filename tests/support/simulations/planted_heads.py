@@ -75,7 +75,7 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
         "beyond": _finds(findings, subject.name, BEYOND_OFFSET, copier),
         "ablate": RELATION in effects
         and verdict(effects[RELATION]) == MOST
-        and effects[RELATION].head == (0, copier),
+        and silenced.heads[RELATION].best == (0, copier),
     }
 
 
