@@ -207,12 +207,8 @@ def classify(code, language, head, dependent, chosen):
         return [index for index, token in enumerate(tokens) if token.text == text][number]
 
     first, last = (find(*place) for place in dependent)
-    known = Tokens(
-        code,
-        [token.start for token in tokens],
-        [token.end for token in tokens],
-        LANGUAGES[language],
-    )
+    _, start, end = zip(*tokens)
+    known = Tokens(code, start, end, LANGUAGES[language])
     chosen = chosen if isinstance(chosen, int) else find(*chosen)
     return known.classify(chosen, find(*head), find(*head), first, last)
 
