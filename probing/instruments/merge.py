@@ -47,7 +47,6 @@ def merge(
     problems: list[str] = []
     for run in _shards_of_runs(places, problems):
         try:
-            _check(run)
             result = _merged_run(run)
         except LedgerError as error:
             problems.append(str(error))
@@ -92,8 +91,8 @@ def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_
     return [list(run) for _, run in groupby(sorted(shards, key=settings_of), settings_of)]
 
 
-def _check(run: Sequence[_Shard]) -> None:
-    """Raise LedgerError unless these are all shards of one run."""
+def _merged_run(run: Sequence[_Shard]) -> Any:
+    """The result of the shards of a run; raises LedgerError unless these are all of them."""
     first = run[0]
     of_run = _shared(first)
     by_number: dict[int, _Shard] = {}
@@ -118,19 +117,15 @@ def _check(run: Sequence[_Shard]) -> None:
             f"{len(missing)} of {total} shards beside {first.file} are missing, {numbers}: run "
             f"`codesyntax {command}` as before with --shard {missing[0]}/{total}, and so on"
         )
+    result = INSTRUMENTS[first.instrument].result
+    files = [by_number[number].file for number in sorted(by_number)]
+    loaded = [load_shard(file, result.LEDGER.load) for file in files]
+    folder, record = files[0].parent, loaded[0][1]
+    whole = result.LEDGER.concatenate(table for table, _ in loaded)
+    merged = result.from_ledger(whole, found_at(folder, record.data_path))
+    return merged.of_model_at(found_at(folder, record.model_path))
 
 
 def _shared(shard: _Shard) -> dict[str, object]:
     """The settings that all shards of a run share."""
     return {**shard.settings, "shards": shard.record.total, "parts": shard.record.parts}
-
-
-def _merged_run(run: Sequence[_Shard]) -> Any:
-    """The result of the shards of a run."""
-    result = INSTRUMENTS[run[0].instrument].result
-    once = {shard.record.number: shard.file for shard in run}
-    loaded = [load_shard(file, result.LEDGER.load) for _, file in sorted(once.items())]
-    folder, record = once[1].parent, loaded[0][1]
-    whole = result.LEDGER.concatenate(table for table, _ in loaded)
-    merged = result.from_ledger(whole, found_at(folder, record.data_path))
-    return merged.of_model_at(found_at(folder, record.model_path))

@@ -56,7 +56,7 @@ class Batches:
             inputs = self.batched.inputs([function.ids for function in batch])
             try:
                 result = work(batch, inputs)
-            except (torch.OutOfMemoryError, RuntimeError) as error:
+            except RuntimeError as error:
                 if not out_of_memory(error):
                     raise
                 self._shrink(len(batch), inputs["input_ids"].shape[1])
@@ -64,7 +64,10 @@ class Batches:
             done.append(fetch(result))  # on a GPU, while the next batch runs
             start += len(batch)
             bar.update(len(batch))
-        _release_memory(device)
+        if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
+            # batches have different sizes, and glibc would keep memory for all of them; not after
+            # each batch: allocating the memory again takes 6 % of the time
+            ctypes.CDLL(None).malloc_trim(0)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return done
@@ -96,13 +99,3 @@ class Batches:
 
 def out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-def _release_memory(device: torch.device) -> None:
-    """Return freed memory to the system: batches have different sizes, and glibc would keep memory
-    for all of them.
-
-    Called after a part, not after each batch: allocating the memory again takes 6 % of the time.
-    """
-    if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).malloc_trim(0)

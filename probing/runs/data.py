@@ -153,20 +153,6 @@ class Row(TypedDict):
     index: int
 
 
-class PairRow(TypedDict):
-    """PAIR_COLUMNS of a minimal pair, and its `index` in the split."""
-
-    id: int
-    good: str
-    bad: str
-    phenomenon: str
-    relation: str
-    distance: int
-    depth: int
-    repo: str
-    index: int
-
-
 class Functions(NamedTuple):
     """The functions that a run reads: those of a split, or of the part `limit` of it, as a control
     has them.
@@ -267,7 +253,13 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
         raise DatasetError(
             f"{name} lacks the columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
         )
-    _check_language(dataset, name, config, language.name)
+    if "language" in dataset.column_names:
+        strange = sorted({str(name) for name in dataset.unique("language")} - {language.name})
+        if strange:
+            raise DatasetError(
+                f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in "
+                f"{language.name}"
+            )
     return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(
         dataset, config, split
     )
@@ -340,16 +332,6 @@ def _not_whole(reason: str) -> DatasetError:
         f"the dataset {reason}: pass a whole split, with a `limit` for its first functions only; or make it a separate "
         "dataset, named `memory`: Dataset.from_list(dataset.to_list())"
     )
-
-
-def _check_language(dataset: datasets.Dataset, name: str, config: str, language: str) -> None:
-    """Raise DatasetError for functions in a language other than that of `config`."""
-    if "language" not in dataset.column_names:
-        return
-    if strange := sorted({str(name) for name in dataset.unique("language")} - {language}):
-        raise DatasetError(
-            f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in {language}"
-        )
 
 
 def find_data(result: str | os.PathLike, settings: Any) -> str:
@@ -471,7 +453,7 @@ def _split_places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
     return range(len(dataset) if limit is None else min(limit, len(dataset)))
 
 
-def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[Row]]:
+def rows(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Row]]:
     """The rows of a part, some at a time, with the columns that probing needs, and the `index` of
     each in the split.
 
@@ -481,7 +463,7 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
         raise DatasetError(
             "the dataset has minimal pairs, no labelled functions: `codesyntax prefer` reads it"
         )
-    for chunk in _chunks(dataset, limit, at_once):
+    for chunk in _chunks(dataset, limit):
         for row in chunk:
             tokens = len(row["token_start"])
             if len(row["token_end"]) != tokens:
@@ -496,22 +478,22 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
         yield chunk
 
 
-def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[PairRow]]:
+def pairs(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[dict[str, Any]]]:
     """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of
     each in the split.
 
     Raises DatasetError for a pair of equal texts.
     """
-    for chunk in _chunks(dataset, limit, at_once):
+    for chunk in _chunks(dataset, limit):
         for row in chunk:
             if row["good"] == row["bad"]:
                 raise DatasetError(f"pair {row['id']}: both texts are the same")
         yield chunk
 
 
-def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[Any]]:
+def _chunks(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Any]]:
     places = iter(_split_places(dataset, limit))
-    for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
+    for batch in _labels(dataset, limit).with_format(None).iter(batch_size=256):
         yield [
             {**dict(zip(batch, values)), "index": next(places)} for values in zip(*batch.values())
         ]

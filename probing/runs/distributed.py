@@ -20,6 +20,7 @@ class TorchProcesses(Processes):
             torch.cuda.set_device(self.device)  # that of collectives
         if not torch.distributed.is_initialized():
             torch.distributed.init_process_group("nccl" if cuda else "gloo")
+        self._place = torch.device(self.device)
         self.count, self.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
 
     def wait(self) -> None:
@@ -37,7 +38,3 @@ class TorchProcesses(Processes):
         received: list[Any] = [None]
         torch.distributed.recv_object_list(received, src=source, device=self._place)
         return received[0]
-
-    @property
-    def _place(self) -> torch.device:
-        return torch.device(self.device or "cpu")

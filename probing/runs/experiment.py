@@ -134,12 +134,26 @@ class Experiment(ABC, Generic[F, R]):
                 f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
                 f"{dict(skips) or 'none'}"
             )
+        kind: Any = provenance.model_fields["settings"].annotation
+        known = {
+            "model": model.name,
+            "revision": model.revision,
+            "data": data.name,
+            "labels": data.labels,
+            "config": data.config,
+            "split": data.split,
+            "limit": data.limit,
+            "max_length": self.session.max_length,
+            **{name: getattr(self, name) for name in self.SETTING_FIELDS},
+            **settings,
+        }
+        if issubclass(kind, ControlledSettings):
+            seed = None if data.control is None else data.seed
+            known |= {"dtype": model.precision, "control": data.control, "seed": seed}
+        if "instrument" in kind.model_fields:
+            known["instrument"] = self.RESULT.LEDGER.INSTRUMENT
         shared = {
-            "settings": {
-                **self.shared(model),
-                **{name: getattr(self, name) for name in self.SETTING_FIELDS},
-                **settings,
-            },
+            "settings": known,
             provenance.VERSIONED: provenance.VERSION,
             "skips": dict(sorted((+skips).items())),
             "run": {
@@ -171,34 +185,12 @@ class Experiment(ABC, Generic[F, R]):
     @cached_property
     def made(self) -> dict[str, Any]:
         """The settings of the ledger."""
-        return self.provenance.to_json()
+        return self.provenance.model_dump(mode="json")
 
     @property
     def name(self) -> str:
         """A file name that two different experiments never share."""
         return self.settings.name
-
-    def shared(self, model: Any) -> dict[str, Any]:
-        """The settings that all instruments have, with a loaded model; and those of
-        ControlledSettings."""
-        data = self.data
-        kind: Any = self.RESULT.PROVENANCE.model_fields["settings"].annotation
-        shared = {
-            "model": model.name,
-            "revision": model.revision,
-            "data": data.name,
-            "labels": data.labels,
-            "config": data.config,
-            "split": data.split,
-            "limit": data.limit,
-            "max_length": self.session.max_length,
-        }
-        if issubclass(kind, ControlledSettings):
-            seed = None if data.control is None else data.seed
-            shared |= {"dtype": model.precision, "control": data.control, "seed": seed}
-        if "instrument" in kind.model_fields:
-            shared["instrument"] = self.RESULT.LEDGER.INSTRUMENT
-        return shared
 
     @property
     def parts(self) -> list[list[F]]:
@@ -434,36 +426,28 @@ def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
     """Yield the hidden folder of a run of this name, which only this run uses, removed when the run
     is finished.
 
-    An interrupted run says that it can be continued, if it can, and else removes it, too.
+    An interrupted run says that it can be continued, if it can, and else removes it, too. Raises
+    LedgerError if another process uses the folder, or it cannot be made.
     """
     folder = output / f".{name}.parts"
-    with only_one(
-        folder / f"lock.{processes.rank}",
-        f"another run of the same settings is writing to {output}",
-    ):
+    lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0)
+    with os_errors_as_ledger_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            yield folder
-            if processes.main:
-                shutil.rmtree(folder)
-        except KeyboardInterrupt as stop:
-            if any(folder.glob("*.parquet")):
-                stop.args = (CONTINUES,)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-
-@contextlib.contextmanager
-def only_one(lock: Path, busy: str) -> Iterator[None]:
-    """Hold a lock until the block ends; raises LedgerError, `busy`, if another process does, or it
-    cannot be made."""
-    with os_errors_as_ledger_errors(lock.parent):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            held = filelock.FileLock(lock, timeout=0).acquire().lock
+            lock.acquire()
         except filelock.Timeout:
-            raise LedgerError(f"{busy}: wait for it, or choose another folder") from None
+            raise LedgerError(
+                f"another run of the same settings is writing to {output}: wait for it, or choose another folder"
+            ) from None
     try:
-        yield
+        yield folder
+        if processes.main:
+            shutil.rmtree(folder)
+    except KeyboardInterrupt as stop:
+        if any(folder.glob("*.parquet")):
+            stop.args = (CONTINUES,)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     finally:
-        held.release()
+        lock.release()

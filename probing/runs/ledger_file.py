@@ -225,7 +225,7 @@ class ShardRecord(Record):
     total: Count
     parts: Count
     ledger: str
-    data_path: str | None
+    data_path: str | None = None
     model_path: str | None = None
 
     @property
@@ -237,9 +237,8 @@ def save_shard(
     table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}
 ) -> None:
     """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
-    data, model = places.get("data_path"), places.get("model_path")
-    record = ShardRecord(
-        **shard._asdict(), parts=parts, ledger=table.digest(), data_path=data, model_path=model
+    record = ShardRecord.model_validate(
+        {**shard._asdict(), "parts": parts, "ledger": table.digest(), **places}
     )
     replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
 

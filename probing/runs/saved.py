@@ -110,10 +110,6 @@ class Provenance(Record):
                 f"({explain(error, 'what made it')}): {again}"
             ) from error
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as read back from a ledger's file."""
-        return self.model_dump(mode="json")
-
     @classmethod
     def signature_of(cls, settings: RunSettings, values: Mapping[str, Any]) -> Signature:
         """The signature of a run with these settings. `values`: those of the parts that are no
@@ -315,10 +311,7 @@ class Result(Record, Generic[L]):
         Raises LedgerError if it is not a ledger, or another one. What else is wrong with the result
         does not matter.
         """
-        result, file = (
-            cls.from_file(ledger),
-            ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json"),
-        )
+        result, file = cls.from_file(ledger), result_path(ledger)
         if ledger.name.endswith(_LEDGER) and file.exists():
             digest = field_of(read_text(file), "ledger")
             if digest is not None and digest != result.ledger.digest():
@@ -374,13 +367,10 @@ def read_text(path: str | os.PathLike) -> str:
     format."""
     try:
         text = safe_files.read(path, LARGEST_RESULT).decode("utf-8")
-    except FileNotFoundError as error:
-        raise LedgerError(
-            f"cannot read the result {path}: no such file or folder; expected what `codesyntax probe --output` wrote"
-        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
-            f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
+            f"cannot read the result {path}: {getattr(error, 'strerror', error)}; expected the JSON that "
+            "`codesyntax probe --output` wrote"
         ) from error
     version = field_of(text, "format")
     if type(version) is int and version > RESULT_FORMAT:
@@ -435,15 +425,9 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
 def path_from(folder: Path, path: Path) -> str:
     """The path of `path`, from `folder`; from the user's home, `~/...`, if both share no folder
     below it."""
-    home, path, above = (
-        Path(os.path.expanduser("~")).resolve(),
-        path.resolve(),
-        folder.resolve().parents,
-    )
-    together = any(
-        path.is_relative_to(parent) for parent in above if parent not in (home, *home.parents)
-    )
-    if path.is_relative_to(home) and not together:
+    home, path = Path.home().resolve(), path.resolve()
+    below_home = {path, *path.parents} - {home, *home.parents}
+    if path.is_relative_to(home) and below_home.isdisjoint(folder.resolve().parents):
         return f"~/{path.relative_to(home).as_posix()}"
     return relative_path(folder, path)
 

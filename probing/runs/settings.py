@@ -184,14 +184,12 @@ class Signature(NamedTuple):
             "labels": settings.labels,
         }
         named = {**shared, **parts, "partial": settings.limit}
-        known = {
-            name: value for name, value in named.items() if value is not None and value is not False
-        }
         texts = {
-            name: ",".join(value) if isinstance(value, tuple) else str(value)
-            for name, value in known.items()
+            name.replace("_", "-"): ",".join(value) if isinstance(value, tuple) else str(value)
+            for name, value in named.items()
+            if value is not None and value is not False
         }
-        return cls(kind, {name.replace("_", "-"): text for name, text in texts.items()})
+        return cls(kind, texts)
 
     def __str__(self) -> str:
         return "|".join([self.kind, *(f"{name}:{value}" for name, value in self.parts.items())])

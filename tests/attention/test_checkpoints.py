@@ -11,6 +11,7 @@ from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import ModelError
 from probing import probe, probe_training
+from probing.instruments.attention import probe as module
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import load
 from probing.models.location import Checkpoint, checkpoints, locate, step_of
@@ -69,9 +70,14 @@ def test_steps_are_read_from_names(name, step):
 
 
 @pytest.mark.slow
-def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder, tmp_path):
-    """In order of steps; each as if it were probed alone, under the name of the training."""
+def test_a_folder_of_checkpoints_stands_for_all_of_them(
+    training, dataset_folder, tmp_path, monkeypatch
+):
+    """In order of steps, on data that are read once; each as if it were probed alone, under the name of the training."""
+    read, real = [], module.read_functions
+    monkeypatch.setattr(module, "read_functions", lambda *a, **k: read.append(a) or real(*a, **k))
     done = list(probe_training(training, dataset_folder, output=tmp_path, **SOME))
+    assert len(read) == 1
     assert [one.run.step for one in done] == STEPS
     assert {one.settings.model for one in done} == {"run"}
     assert len({one.settings.revision for one in done}) == len(list(tmp_path.glob("*.json"))) == 3
@@ -81,16 +87,6 @@ def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder
     assert np.array_equal(done[1].ledger.ranks, alone.ledger.ranks)
     assert done[1].settings.revision == alone.settings.revision
     assert done[2].title.startswith("run at step 300 on ")
-
-
-@pytest.mark.slow
-def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
-    import probing.instruments.attention.probe as module
-
-    read, real = [], module.read_functions
-    monkeypatch.setattr(module, "read_functions", lambda *a, **k: read.append(a) or real(*a, **k))
-    assert len(list(probe_training(training, dataset_folder, **SOME))) == 3
-    assert len(read) == 1
 
 
 @pytest.mark.slow

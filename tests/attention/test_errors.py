@@ -68,6 +68,13 @@ def choice(weights, reader):
     return -1 if weights[reader].max() < 0 else int(weights[reader].argmax())
 
 
+def eager_maps(model, function):
+    """The attention maps of a function: (layers, heads, sub-tokens, sub-tokens)."""
+    with torch.no_grad():
+        maps = model(torch.tensor(function.ids[None]), output_attentions=True).attentions
+    return np.stack([layer[0].double().numpy() for layer in maps])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_first_choices_are_those_of_eager_maps(direction, tiny_model, dataset_folder):
@@ -86,9 +93,7 @@ def test_first_choices_are_those_of_eager_maps(direction, tiny_model, dataset_fo
     )
     expected, almost = [], 0
     for function in task.functions:
-        with torch.no_grad():
-            maps = model(torch.tensor(function.ids[None]), output_attentions=True).attentions
-        maps = np.stack([layer[0].double().numpy() for layer in maps])
+        maps = eager_maps(model, function)
         pooled = {}
         for relation, head, first, last in zip(
             *(getattr(function.edges, name) for name in ("relation", "head", "first", "last"))
@@ -147,14 +152,12 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
     _, attended = first_choices(task, picked, kinds, len(TOKEN_KINDS))
     expected = np.zeros_like(attended)
     for function in task.functions:
-        with torch.no_grad():
-            maps = model(torch.tensor(function.ids[None]), output_attentions=True).attentions
-        for layer, of_layer in enumerate(maps):
-            for head, of_head in enumerate(of_layer[0].double().numpy()):
-                weights = word_level(of_head, function.alignment)
-                for reader in function.readers(direction):
-                    if weights[reader].max() > 0:
-                        expected[layer, head, kinds[function.index][weights[reader].argmax()]] += 1
+        maps = eager_maps(model, function)
+        for place in np.ndindex(maps.shape[:2]):
+            weights = word_level(maps[place], function.alignment)
+            for reader in function.readers(direction):
+                if weights[reader].max() > 0:
+                    expected[place][kinds[function.index][weights[reader].argmax()]] += 1
     assert attended.shape == (task.encoder.layers, task.encoder.heads, len(TOKEN_KINDS))
     assert np.abs(attended - expected).sum() <= 4  # two weights that rounding cannot tell apart
     assert (attended.sum(axis=2) == expected.sum(axis=2)).all() and attended.sum() > 100
@@ -207,12 +210,8 @@ def classify(code, language, head, dependent, chosen):
         return [index for index, token in enumerate(tokens) if token.text == text][number]
 
     first, last = (find(*place) for place in dependent)
-    known = Tokens(
-        code,
-        [token.start for token in tokens],
-        [token.end for token in tokens],
-        LANGUAGES[language],
-    )
+    _, start, end = zip(*tokens)
+    known = Tokens(code, start, end, LANGUAGES[language])
     chosen = chosen if isinstance(chosen, int) else find(*chosen)
     return known.classify(chosen, find(*head), find(*head), first, last)
 
@@ -268,36 +267,39 @@ def test_names_and_literals_with_signs(language, code, chosen, expected):
 TWICE = "def f(a):\n    if a:\n        if a.b:\n            return 1\n        else:\n            return 2\n    else:\n        return 3\n"
 
 
-def test_python_same_text_as_the_head():
-    """For `item` -> `size` in `item.size > limit`: another `item`. Of a head that is punctuation, the class is that."""
-    assert (
-        classify(PYTHON, "python", ("item", 1), (("size",), ("size",)), ("item", 2))
-        == "same text as the head"
-    )
-    assert classify(PYTHON, "python", ("True",), (("size",), ("size",)), ("yield",)) == "keyword"
-    assert (
-        classify(TWICE, "python", ("if",), (("else", 1), ("else", 1)), ("if", 1))
-        == "same text as the head"
-    )
-    assert classify(PYTHON, "python", ("(",), (("items",), ("items",)), ("(", 1)) == "bracket"
+SAME, INSIDE, OUTSIDE = "same text as the head", "inside its block", "outside its block"
+CONTINUED = "def f(a):\n    b = a + \\\nc\n    d\n"
+HEADER = "abstract int f(Object a, Object b);"
 
 
-def test_python_blocks():
-    """Lines inside brackets have no indentation of their own, comments neither; the function's header is a block's end."""
-    dependent = (("total", 0), ("total", 0))  # in the body of `if`
-    assert classify(PYTHON, "python", ("if",), dependent, ("limit", 2)) == "inside its block"
-    assert classify(PYTHON, "python", ("if",), dependent, ("total", 1)) == "inside its block"
-    assert classify(PYTHON, "python", ("if",), dependent, ("limit", 1)) == "outside its block"
-    dependent = (("items", 1), ("items", 1))  # in the line of `for`, so in the body of f
-    assert classify(PYTHON, "python", ("for",), dependent, ("total", 1)) == "inside its block"
-    assert classify(PYTHON, "python", ("for",), dependent, ("items", 2)) == "inside its block"
-    assert classify(PYTHON, "python", ("for",), dependent, ("f",)) == "outside its block"
-
-
-def test_python_continued_lines():
-    code = "def f(a):\n    b = a + \\\nc\n    d\n"
-    assert classify(code, "python", ("=",), (("a", 1), ("a", 1)), ("d",)) == "inside its block"
-    assert classify(code, "python", ("=",), (("a", 1), ("a", 1)), ("a", 0)) == "outside its block"
+@pytest.mark.parametrize(
+    ("code", "language", "head", "dependent", "chosen", "expected"),
+    [
+        # another `item`; of a head that is punctuation, the class is that
+        (PYTHON, "python", ("item", 1), ("size",), ("item", 2), SAME),
+        (TWICE, "python", ("if",), ("else", 1), ("if", 1), SAME),
+        (JAVA, "java", ("items", 2), ("get",), ("items", 0), SAME),
+        (PYTHON, "python", ("True",), ("size",), ("yield",), "keyword"),
+        (PYTHON, "python", ("(",), ("items",), ("(", 1), "bracket"),
+        # in the body of `if`: lines inside brackets have no indentation of their own
+        (PYTHON, "python", ("if",), ("total", 0), ("limit", 2), INSIDE),
+        (PYTHON, "python", ("if",), ("total", 0), ("total", 1), INSIDE),
+        (PYTHON, "python", ("if",), ("total", 0), ("limit", 1), OUTSIDE),
+        # in the line of `for`, so in the body of f: comments have no indentation either
+        (PYTHON, "python", ("for",), ("items", 1), ("total", 1), INSIDE),
+        (PYTHON, "python", ("for",), ("items", 1), ("items", 2), INSIDE),
+        (PYTHON, "python", ("for",), ("items", 1), ("f",), OUTSIDE),
+        (CONTINUED, "python", ("=",), ("a", 1), ("d",), INSIDE),
+        (CONTINUED, "python", ("=",), ("a", 1), ("a", 0), OUTSIDE),
+        # in the line of `while`, so in the body of f: nested brackets are inside
+        (JAVA, "java", ("while",), ("count", 1), ("get",), INSIDE),
+        (JAVA, "java", ("while",), ("count", 1), ("items", 0), OUTSIDE),
+        # a method without any brackets is one block
+        (HEADER, "java", ("int",), ("a",), ("b",), INSIDE),
+    ],
+)
+def test_blocks_and_same_texts(code, language, head, dependent, chosen, expected):
+    assert classify(code, language, head, (dependent, dependent), chosen) == expected
 
 
 @pytest.mark.parametrize("line_break", ["\n", "    ", ""])
@@ -330,22 +332,6 @@ def test_line_breaks_and_indentation(line_break):
 def test_java_classes(chosen, expected):
     """For `if` -> `items.get(count) == null`, whose block is the body of the loop."""
     assert classify(JAVA, "java", ("if",), (("items", 2), ("null",)), chosen) == expected
-
-
-def test_java_same_text_as_the_head():
-    assert (
-        classify(JAVA, "java", ("items", 2), (("get",), ("get",)), ("items", 0))
-        == "same text as the head"
-    )
-
-
-def test_java_blocks():
-    """Nested brackets are inside; a method without any is one block."""
-    dependent = (("count", 1), ("count", 1))  # in the line of `while`, so in the body of f
-    assert classify(JAVA, "java", ("while",), dependent, ("get",)) == "inside its block"
-    assert classify(JAVA, "java", ("while",), dependent, ("items", 0)) == "outside its block"
-    code = "abstract int f(Object a, Object b);"
-    assert classify(code, "java", ("int",), (("a",), ("a",)), ("b",)) == "inside its block"
 
 
 # A whole result -----------------------------------------------------------------------------------------------------

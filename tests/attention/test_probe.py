@@ -54,6 +54,13 @@ from probing.models.location import DECODER, EMBEDDED
 pytestmark = pytest.mark.slow
 
 
+def row_of(index, code, tokens, edges):
+    """A function and its labels, as in a dataset."""
+    _, start, end = zip(*tokens)
+    labels = [edge._asdict() for edge in edges]
+    return {"id": index, "code": code, "token_start": start, "token_end": end, "relations": labels}
+
+
 def reference_functions(shared, language, which="probe"):
     """The functions of shared/data/probe or probe_bpe with our labels, in the order of the reference scores."""
     reference = json.loads(
@@ -63,18 +70,10 @@ def reference_functions(shared, language, which="probe"):
         **slice_of_codesearchnet(shared, language, "test"),
         **slice_of_codesearchnet(shared, language, "valid"),
     }
-    rows = []
-    for index, url in enumerate(reference["urls"]):
-        tokens, edges = annotate(code[url], language)
-        rows.append(
-            {
-                "id": index,
-                "code": code[url],
-                "token_start": [token.start for token in tokens],
-                "token_end": [token.end for token in tokens],
-                "relations": [edge._asdict() for edge in edges],
-            }
-        )
+    rows = [
+        row_of(index, code[url], *annotate(code[url], language))
+        for index, url in enumerate(reference["urls"])
+    ]
     return datasets.Dataset.from_list(rows), reference["scores"]
 
 
@@ -288,13 +287,8 @@ class QuotesBackwards(PreTrainedTokenizerFast):
 
 
 def test_functions_whose_offsets_run_backwards_are_skipped_and_counted(tiny_model):
-    rows = []
-    for index, code in enumerate(["if a:\n    b()", "if a:\n    b('</s>')"]):
-        tokens, edges = annotate(code, "python")
-        places = {"token_start": [t.start for t in tokens], "token_end": [t.end for t in tokens]}
-        rows.append(
-            {"id": index, "code": code, **places, "relations": [edge._asdict() for edge in edges]}
-        )
+    codes = ["if a:\n    b()", "if a:\n    b('</s>')"]
+    rows = [row_of(index, code, *annotate(code, "python")) for index, code in enumerate(codes)]
     pair = BertModel.from_pretrained(tiny_model), QuotesBackwards.from_pretrained(tiny_model)
     result = probe(pair, datasets.Dataset.from_list(rows))
     assert result.functions == 1
@@ -415,20 +409,6 @@ def whole(result, tmp_path_factory):
     return left_in(folder)
 
 
-def command(tiny_model, fewer_functions, output, *more):
-    return [
-        "probe",
-        str(tiny_model),
-        "--data",
-        str(fewer_functions),
-        "--split",
-        "test",
-        "--output",
-        str(output),
-        *more,
-    ]
-
-
 def left_in(folder):
     """The bytes of each file, of results without the place of the model, which `whole` does not have.
 
@@ -540,7 +520,8 @@ def test_two_processes_give_the_bytes_of_one(
     )
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
     probe(tiny_model, fewer_functions, "python", "validation", output=one)
-    together(command(tiny_model, fewer_functions, two, "--split", "test", "--split", "validation"))
+    places = [str(tiny_model), "--data", str(fewer_functions), "--output", str(two)]
+    together(["probe", *places, "--split", "test", "--split", "validation"])
     assert left_in(two) == whole | left_in(one)
     assert len(list(cache.glob("*.parquet"))) == 2
     monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))
@@ -615,14 +596,7 @@ def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
     """Ranks of the ablation are those of attention whose columns of `;` are gone, by the metric's own ranking."""
     code = "int f(int n) { int i = 0; while (i < n) { g(i); i++; } return i; }"
     tokens, edges = annotate(code, "java", "skip_semicolon")
-    row = {
-        "id": 0,
-        "code": code,
-        "token_start": [token.start for token in tokens],
-        "token_end": [token.end for token in tokens],
-        "relations": [edge._asdict() for edge in edges],
-    }
-    data = datasets.Dataset.from_list([row])
+    data = datasets.Dataset.from_list([row_of(0, code, tokens, edges)])
     with_them, without = (
         probe(tiny_model, data, config) for config in ("java", "java_skip_semicolon")
     )
@@ -651,5 +625,4 @@ def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
 
 def test_the_test_split_is_the_default(tiny_model, fewer_functions):
     (done,) = probe_models([str(tiny_model)], fewer_functions, limit=2)
-    result = probe(tiny_model, fewer_functions, limit=2)
-    assert done.split == result.settings.split == "test"
+    assert done.result == probe(tiny_model, fewer_functions, "python", "test", limit=2)

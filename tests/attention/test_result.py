@@ -99,7 +99,7 @@ def test_equal_is_what_has_the_same_ranks_and_settings(
     changed[0, 0, 0, 0] ^= 1
     assert ProbeResult.from_ledger(dataclasses.replace(loaded.ledger, ranks=changed)) != result
     assert result != probing.probe(tiny_model, dataset_folder, "java", limit=5)
-    with pytest.raises(LedgerError, match="none.json: no such file"):
+    with pytest.raises(LedgerError, match="none.json: No such file"):
         probing.load(tmp_path / "none.json")
 
 

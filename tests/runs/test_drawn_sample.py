@@ -94,16 +94,5 @@ def test_as_many_as_there_are_is_all(made, tiny_model, dataset_folder):
 def test_a_limit_and_a_sample(tiny_model, dataset_folder):
     with pytest.raises(ArgumentError, match="limit is 3 and sample is 5, expected one"):
         probe(tiny_model, dataset_folder, limit=3, sample=5)
-    command = [
-        "probe",
-        str(tiny_model),
-        "--data",
-        str(dataset_folder),
-        "--sample",
-        "5",
-        "--seed",
-        "1",
-        "--json",
-    ]
-    done = run(*command)
+    done = run("probe", tiny_model, "--data", dataset_folder, "--sample 5 --seed 1 --json")
     assert json.loads(done.stdout)["settings"]["limit"] == {"size": 5, "seed": 1}

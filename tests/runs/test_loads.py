@@ -35,18 +35,18 @@ def watched():
 
 
 COMMANDS = {
-    "probe": ["--split", "test", "--split", "validation", "--limit", "5"],
-    "mask": ["--split", "test", "--split", "validation", "--limit", "3", "--draws", "1"],
-    "ablate": ["--limit", "2", "--draws", "1"],
+    "probe": "--split test --split validation --limit 5",
+    "mask": "--split test --split validation --limit 3 --draws 1",
+    "ablate": "--limit 2 --draws 1",
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_one_load(command, dataset_folder, tmp_path):
     """Of the command, and of the verification of both of its results."""
-    given = ["--data", str(dataset_folder)]
+    given = ["--data", dataset_folder]
     with watched() as (loads, checks):
-        run(command, TINY, *given, "--output", str(tmp_path), *COMMANDS[command])
+        run(command, TINY, *given, "--output", tmp_path, COMMANDS[command])
     assert sum(kind.call_count for kind in loads) == 1
     assert checks.call_count == (command != "mask")  # a masked model checks itself
     results = sorted(file for file in tmp_path.glob("*.json") if "silencing" not in file.name)

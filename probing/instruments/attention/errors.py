@@ -33,7 +33,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -51,14 +51,14 @@ from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.schema import Token
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.result import RelationScores
+from probing.instruments.attention.result import ProbeProvenance
 from probing.instruments.attention.result import load as load_result
 from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
 from probing.runs.saved import LARGEST_RESULT
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
-    from probing.runs.session import Session
+    from probing.instruments.attention.probe import Probing
 
 CLASSES = (
     "no prediction",
@@ -87,7 +87,7 @@ TOKEN_KINDS = (
 )
 """The kinds of tokens by their own text."""
 
-_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_BRACKETS = ("(", "[", "{", ")", "]", "}")
 _SEPARATORS = (",", ";", ":", ".")
 _OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
 _LITERAL = re.compile(
@@ -110,10 +110,6 @@ class Tokens:
         self.keywords = language.keywords
         self._blocks = language.blocks(code, list(map(Token, self.texts, start, end)))
 
-    def block(self, token: int) -> tuple[int, int]:
-        """The first and last token of a token's block."""
-        return self._blocks[token]
-
     def classify(self, chosen: int, reader: int, head: int, first: int, last: int) -> str:
         """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an
         edge."""
@@ -127,7 +123,7 @@ class Tokens:
             return kind
         if first <= chosen <= last:
             return "inside the dependent"
-        begin, end = self.block(first)
+        begin, end = self._blocks[first]
         return "inside its block" if begin <= chosen <= end else "outside its block"
 
 
@@ -136,7 +132,7 @@ def _token_kind(text: str, keywords: Collection[str]) -> str:
     """The kind of a token by its text, one of TOKEN_KINDS."""
     if not text.strip():
         return "line break"
-    if text in _OPENING or text in _CLOSING:
+    if text in _BRACKETS:
         return "bracket"
     if text in _SEPARATORS:
         return "separator"
@@ -236,6 +232,7 @@ def analyse(
     no result, if model or data are not those that it was made with, or if the choices do not match
     its ledger; and whatever `probe` raises.
     """
+    from probing.instruments.attention.probe import Probing
     from probing.runs.data import find_data
     from probing.runs.session import Session
 
@@ -243,12 +240,15 @@ def analyse(
     ledger = probed.ledger
     settings = probed.settings
     data = find_data(result, settings) if data is None else data
-    picked = _chosen_heads(probed.relations, ledger.relations)
+    best = [[probed.relations[name][rule]["1"] for name in ledger.relations] for rule in RULES]
+    # layer and head of each rule's and relation's best head at k = 1: (rules, relations, 2)
+    picked = np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
     session = Session.again(result, settings, model, device)
-    chosen, attended = _first_choices(settings, ledger, picked, session, data)
+    probing = Probing.again(ProbeProvenance.of(ledger), session, data)
+    chosen, attended = _first_choices(settings, ledger, picked, probing)
     hit = _correct_choices(ledger, settings.direction, chosen)
     differing = _differing_hits(ledger, settings, picked, hit)
-    counted = Counter(_wrong_choices(ledger, settings, chosen, hit, data))
+    counted = Counter(_wrong_choices(ledger, probing, chosen, hit))
 
     def of_relation(rule: str, relation: str) -> RelationErrors:
         column = ledger.relations.index(relation)
@@ -285,26 +285,16 @@ def analyse(
     )
 
 
-def _chosen_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
-    """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations,
-    2)."""
-    best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
-    return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
-
-
 def _first_choices(
-    settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
+    settings: Settings, ledger: RankLedger, picked: np.ndarray, probing: Probing
 ) -> tuple[np.ndarray, np.ndarray]:
     """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many
     reading tokens attend most to each kind of token, (layers, heads, kinds)."""
     from probing.instruments.attention.attended import first_choices
-    from probing.instruments.attention.probe import Probing
-    from probing.instruments.attention.result import ProbeProvenance
 
-    probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     here = probing.settings
     alike = {
-        "revision": session.is_of(settings.revision),
+        "revision": probing.session.is_of(settings.revision),
         "labels": settings.labels == here.labels,
     }
     for name in [name for name in alike if not alike[name]]:
@@ -313,9 +303,7 @@ def _first_choices(
             "right one with --model or --data"
         )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
-    chosen, attended = first_choices(
-        probing, picked, _token_kinds(settings, data), len(TOKEN_KINDS)
-    )
+    chosen, attended = first_choices(probing, picked, _token_kinds(probing), len(TOKEN_KINDS))
     function = np.repeat(
         [f.index for f in probing.functions], [len(f.edges) for f in probing.functions]
     )
@@ -327,14 +315,14 @@ def _first_choices(
     return chosen[:, np.argsort(function, kind="stable")], attended
 
 
-def _token_kinds(settings: Settings, data: Any) -> dict[int, np.ndarray]:
+def _token_kinds(probing: Probing) -> dict[int, np.ndarray]:
     """The place of a function -> the kind of each of its tokens, as an index into TOKEN_KINDS."""
-    from probing.runs.data import load_functions, rows
+    from probing.runs.data import rows
 
-    dataset, _ = load_functions(data, settings.config, settings.split)
-    keywords = language_of(settings.config).keywords
+    data = probing.data
+    keywords = language_of(data.config).keywords
     kinds = {}
-    for row in chain.from_iterable(rows(dataset, settings.limit)):
+    for row in chain.from_iterable(rows(data.dataset, data.limit)):
         spans = zip(row["token_start"], row["token_end"])
         of_tokens = [_token_kind(row["code"][start:end], keywords) for start, end in spans]
         kinds[row["index"]] = np.array([*map(TOKEN_KINDS.index, of_tokens)], np.int64)
@@ -369,15 +357,15 @@ def _differing_hits(
 
 
 def _wrong_choices(
-    ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any
+    ledger: RankLedger, probing: Probing, chosen: np.ndarray, hit: np.ndarray
 ) -> Iterator[tuple[str, str, str]]:
     """The rule, relation and class of every wrong first choice."""
-    from probing.runs.data import load_functions, rows
+    from probing.runs.data import rows
 
-    dataset, _ = load_functions(data, settings.config, settings.split)
-    language = language_of(settings.config)
-    ends = np.searchsorted(ledger.function, np.arange(len(dataset) + 1))
-    for row in chain.from_iterable(rows(dataset, settings.limit)):
+    data = probing.data
+    language = language_of(data.config)
+    ends = np.searchsorted(ledger.function, np.arange(len(data.dataset) + 1))
+    for row in chain.from_iterable(rows(data.dataset, data.limit)):
         edges = range(*ends[row["index"] : row["index"] + 2])
         if not edges:
             continue
@@ -390,5 +378,5 @@ def _wrong_choices(
             for number in np.flatnonzero(~hit[:, edge]).tolist():
                 rule, choice = RULES[number], int(chosen[number, edge])
                 dependent = last if rule == "last" else first
-                reader = head if settings.direction == HEAD_TO_DEPENDENT else dependent
+                reader = head if probing.settings.direction == HEAD_TO_DEPENDENT else dependent
                 yield rule, relation, tokens.classify(choice, reader, *span)

@@ -93,11 +93,10 @@ def probe(
     functions = read_functions(
         data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
-    step = step_of(revision)
     session = Session(
         model,
         revision=revision,
-        step=step,
+        step=step_of(revision),
         dtype=dtype,
         device=device,
         max_length=max_length,
