@@ -21,6 +21,13 @@ class Kind(NamedTuple):
         return self.look == "n"
 
 
+def _p(p: float) -> str:
+    """A p-value with three or four digits, or that it is smaller."""
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.4f}" if p < 0.001 else f"{p:.3f}"
+
+
 def _signed(value: float, digits: int = 1) -> str:
     text = f"{value:+.{digits}f}"
     return f"{0:.{digits}f}" if float(text) == 0 else text.replace("-", "−")
@@ -45,7 +52,7 @@ SIGNED = Kind(partial(_signed, digits=3))
 EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
 COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
-P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
+P = Kind(_p, least_first=True)
 RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range
 QUANTILE = Kind("{:g}".format)
 LENGTH = Kind(lambda length: f"{length:,.1f}".removesuffix(".0"))
