@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +59,7 @@ def merge(
 def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
     """The shards in folders, those with the same settings together; what is not a shard is told
     among `problems`."""
-    shards = []
+    runs: dict[str, list[_Shard]] = {}
     for folder in folders:
         if not folder.is_dir():
             raise LedgerError(f"no folder {folder}: expected one that a run with --shard wrote to")
@@ -76,19 +75,16 @@ def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_
                     raise LedgerError(
                         f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
                     )
-                shards.append(_Shard(file, instrument, own_settings, record))
+                run = runs.setdefault(repr(own_settings.get("settings")), [])
+                run.append(_Shard(file, instrument, own_settings, record))
             except LedgerError as error:
                 problems.append(str(error))
-    if not shards and not problems:
+    if not runs and not problems:
         places = " or ".join(map(str, folders))
         raise LedgerError(
             f"no shard in {places}: expected files that `codesyntax probe --shard I/N --output` wrote"
         )
-
-    def settings_of(shard: _Shard) -> str:
-        return repr(shard.settings.get("settings"))
-
-    return [list(run) for _, run in groupby(sorted(shards, key=settings_of), settings_of)]
+    return [run for _, run in sorted(runs.items())]
 
 
 def _merged_run(run: Sequence[_Shard]) -> Any:

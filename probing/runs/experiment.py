@@ -413,12 +413,8 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
     except LedgerError as error:
         logger.warning("running its functions again: %s", error)
         return None
-    same = (record.shard, record.parts, ledger.settings) == (
-        shard,
-        len(experiment.parts),
-        experiment.made,
-    )
-    return ledger if same else None
+    asked = shard, len(experiment.parts), experiment.made
+    return ledger if (record.shard, record.parts, ledger.settings) == asked else None
 
 
 @contextlib.contextmanager

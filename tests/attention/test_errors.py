@@ -243,33 +243,15 @@ def test_python_classes(chosen, expected):
     assert classify(PYTHON, "python", ("if",), (("item", 1), ("True",)), chosen) == expected
 
 
-@pytest.mark.parametrize("chosen", ["`a ${b}`", "/[a-z]+/g"])
-def test_template_strings_and_regular_expressions_are_literals(chosen):
-    code = "function f(b) { return b == `a ${b}` || /[a-z]+/g }"
-    assert classify(code, "javascript", ("return",), (("b", 1), ("b", 1)), (chosen,)) == "literal"
-
-
-@pytest.mark.parametrize(
-    ("language", "code", "chosen", "expected"),
-    [
-        ("php", "function f($x) { return A\\b($x) . <<<E\n y\n E; }", "A\\b", "inside its block"),
-        ("php", "function f($x) { return A\\b($x) . <<<E\n y\n E; }", "<<<E\n y\n E", "literal"),
-        ("ruby", "def f(x)\n  return x + @y.z?(:s)\nend", "@y", "inside its block"),
-        ("ruby", "def f(x)\n  return x + @y.z?(:s)\nend", "z?", "inside its block"),
-        ("ruby", "def f(x)\n  return x + @y.z?(:s)\nend", ":s", "literal"),
-    ],
-)
-def test_names_and_literals_with_signs(language, code, chosen, expected):
-    name = {"php": "$x", "ruby": "x"}[language]
-    assert classify(code, language, ("return",), ((name,), (name,)), (chosen,)) == expected
-
-
 TWICE = "def f(a):\n    if a:\n        if a.b:\n            return 1\n        else:\n            return 2\n    else:\n        return 3\n"
 
 
 SAME, INSIDE, OUTSIDE = "same text as the head", "inside its block", "outside its block"
 CONTINUED = "def f(a):\n    b = a + \\\nc\n    d\n"
 HEADER = "abstract int f(Object a, Object b);"
+SCRIPT = "function f(b) { return b == `a ${b}` || /[a-z]+/g }"
+PHP = "function f($x) { return A\\b($x) . <<<E\n y\n E; }"
+RUBY = "def f(x)\n  return x + @y.z?(:s)\nend"
 
 
 @pytest.mark.parametrize(
@@ -296,9 +278,17 @@ HEADER = "abstract int f(Object a, Object b);"
         (JAVA, "java", ("while",), ("count", 1), ("items", 0), OUTSIDE),
         # a method without any brackets is one block
         (HEADER, "java", ("int",), ("a",), ("b",), INSIDE),
+        # template strings, regular expressions, and names and literals with signs
+        (SCRIPT, "javascript", ("return",), ("b", 1), ("`a ${b}`",), "literal"),
+        (SCRIPT, "javascript", ("return",), ("b", 1), ("/[a-z]+/g",), "literal"),
+        (PHP, "php", ("return",), ("$x",), ("A\\b",), INSIDE),
+        (PHP, "php", ("return",), ("$x",), ("<<<E\n y\n E",), "literal"),
+        (RUBY, "ruby", ("return",), ("x",), ("@y",), INSIDE),
+        (RUBY, "ruby", ("return",), ("x",), ("z?",), INSIDE),
+        (RUBY, "ruby", ("return",), ("x",), (":s",), "literal"),
     ],
 )
-def test_blocks_and_same_texts(code, language, head, dependent, chosen, expected):
+def test_classes_in_every_language(code, language, head, dependent, chosen, expected):
     assert classify(code, language, head, (dependent, dependent), chosen) == expected
 
 

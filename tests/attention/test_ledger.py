@@ -32,13 +32,14 @@ def ledger_of(functions, layers=2, heads=3, seed=0, settings=None):
     )
 
 
+def content(ledger):
+    names = np.asarray(ledger.relations)[ledger.relation]
+    columns = {**ledger.columns, "relation": names, "ranks": np.asarray(ledger.ranks)}
+    return ledger.settings, {name: column.tolist() for name, column in columns.items()}
+
+
 def same(a, b):
-    names = np.asarray(a.relations)[a.relation], np.asarray(b.relations)[b.relation]
-    arrays = [
-        (getattr(a, n), getattr(b, n))
-        for n in ("function", "head", "first", "last", "tokens", "ranks")
-    ]
-    return a.settings == b.settings and all(np.array_equal(x, y) for x, y in [names, *arrays])
+    return content(a) == content(b)
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(2, 3), (1, 1)])
@@ -68,21 +69,12 @@ def test_the_digest_is_that_of_the_content():
     header = json.dumps(
         {"relations": names, "settings": {"settings": {"model": "m"}}, "shape": [3, 5000, 2, 3]}
     ).encode()
-    columns = (
-        1 - ledger.relation,
-        ledger.function,
-        ledger.head,
-        ledger.first,
-        ledger.last,
-        ledger.tokens,
-    )
-    content = [
-        len(header).to_bytes(8, "little"),
-        header,
-        *(column.astype("<i4").tobytes() for column in columns),
-    ]
-    content += [ledger.ranks[:, :4096].tobytes(), ledger.ranks[:, 4096:].tobytes()]
-    assert ledger.digest() == hashlib.sha256(b"".join(content)).hexdigest()
+    digest = hashlib.sha256(len(header).to_bytes(8, "little") + header)
+    digest.update(1 - ledger.relation)
+    for name in ("function", "head", "first", "last", "tokens"):
+        digest.update(getattr(ledger, name))
+    digest.update(ledger.ranks[:, :4096].tobytes() + ledger.ranks[:, 4096:].tobytes())
+    assert ledger.digest() == digest.hexdigest()
 
 
 def test_sorted_keeps_the_edges_of_a_function_in_order():
@@ -111,18 +103,18 @@ def test_counts_are_hand_counted():
     assert counts.hits("If:if->test", "first")[0, 0, :6].tolist() == [1, 1, 1, 1, 3, 3]
 
 
-@pytest.mark.parametrize("damage", ["missing", "text", "truncated", "other parquet"])
+DAMAGE = {
+    "missing": lambda path: path.unlink(),
+    "text": lambda path: path.write_text("no parquet"),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "other parquet": lambda path: pq.write_table(pa.table({"head": [1, 2]}), path),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_files_are_refused(tmp_path, damage):
-    path = tmp_path / "a.parquet"
-    if damage == "text":
-        path.write_text("no parquet")
-    elif damage == "truncated":
-        ledger_of([0, 1]).save(path)
-        path.write_bytes(path.read_bytes()[:-20])
-    elif damage == "other parquet":
-        pq.write_table(
-            pq.read_table(_saved(tmp_path)).select(["head"]).replace_schema_metadata(None), path
-        )
+    path = _saved(tmp_path)
+    DAMAGE[damage](path)
     with pytest.raises(LedgerError, match="no rank ledger"):
         RankLedger.load(path)
 

@@ -46,7 +46,6 @@ from probing import ProbeResult, RankLedger, probe, probe_models
 from probing.evidence.verify import verify
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.encoded import EncodedFunction
-from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.runner import Runner
 from probing.models.load import load
 from probing.models.location import DECODER, EMBEDDED
@@ -475,25 +474,12 @@ def test_a_file_that_is_no_result_stays_as_it_is(whole, tiny_model, fewer_functi
         assert file.read_text() == mine
 
 
-def test_two_runs_in_one_folder(whole, tiny_model, fewer_functions, tmp_path, tmp_path_factory):
-    """Other settings: other files. The same settings at the same time: the second one is told to wait."""
+def test_two_runs_in_one_folder(whole, tiny_model, fewer_functions, tmp_path):
+    """Other settings: other files. The same settings at the same time are in the tests of shards."""
     probe(tiny_model, fewer_functions, "python", output=tmp_path)
     probe(tiny_model, fewer_functions, "python", output=tmp_path, direction=DEPENDENT_TO_HEAD)
     assert whole.items() <= left_in(tmp_path).items()
     assert len(left_in(tmp_path)) == 2 * len(whole)
-
-    real, new = Runner.run, tmp_path_factory.mktemp("new")
-
-    def meanwhile(self, functions, bar):
-        with pytest.raises(LedgerError, match="another run of the same settings is writing"):
-            probe(tiny_model, fewer_functions, "python", output=new)
-        return real(self, functions, bar)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Runner, "run", meanwhile)
-        patch.setattr(Probing, "PART", 1000)  # one part, so that it happens once
-        probe(tiny_model, fewer_functions, "python", output=new)
-    assert left_in(new) == whole
 
 
 def test_the_lock_of_a_run_is_released_when_it_ends(

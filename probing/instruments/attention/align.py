@@ -41,10 +41,7 @@ class Alignment(NamedTuple):
         if token is None:
             return self
         left_out = np.array([code[a:b] == token for a, b in zip(start, end)], bool)
-        return Alignment(
-            np.where(left_out, np.int32(-1), self.first),
-            np.where(left_out, np.int32(-1), self.last),
-        )
+        return Alignment(*(np.where(left_out, np.int32(-1), place) for place in self))
 
 
 def align(

@@ -204,14 +204,12 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 raise
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            *(
-                encoder.name,
-                encoder.device,
-                encoder.path,
-                len(functions),
-                len(shortest),
-                len(longest),
-            ),
+            encoder.name,
+            encoder.device,
+            encoder.path,
+            len(functions),
+            len(shortest),
+            len(longest),
             dict(skips) or "none",
         )
         return prepared
