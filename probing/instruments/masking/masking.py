@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tree_sitter
-from numpy.lib.stride_tricks import sliding_window_view
 
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
@@ -125,10 +124,11 @@ class Maskable:
         rng, chosen = random.Random(seed), np.zeros(len(free), bool)
         while lengths:
             length = lengths.pop()
-            fits = sliding_window_view(free & ~chosen, length).all(axis=1)
+            fits = np.convolve(free & ~chosen, np.ones(length), "valid") == length
             if length > 1:
                 fits &= begins[: 1 - length] & ends[length - 1 :]
-            apart = fits & ~sliding_window_view(np.pad(chosen, 1), length + 2).any(axis=1)
+            touched = np.convolve(np.pad(chosen, 1), np.ones(length + 2), "valid")
+            apart = fits & (touched == 0)
             places = np.flatnonzero(apart if apart.any() else fits)
             if len(places):
                 place = places[rng.randrange(len(places))]
