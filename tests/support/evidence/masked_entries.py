@@ -106,7 +106,7 @@ def masked(
         versions=dict.fromkeys(VERSIONS, "1.0"),
     )
     return MaskResult.from_ledger(
-        MaskingLedger(list(names), rows.reshape(-1), provenance.to_json())
+        MaskingLedger(list(names), rows.reshape(-1), provenance.model_dump(mode="json"))
     )
 
 
