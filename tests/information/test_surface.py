@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from probing.instruments.information.surface import (
-    BEGINS,
+    _SET_SIZES,
     INDICATORS,
+    SETS,
     Surface,
     WordClasses,
     words_of,
@@ -32,23 +33,33 @@ def row():
 def cells(surface, head):
     """The codes of each row, from 0 in each."""
     codes, _ = surface.pairs(head)
-    return codes - np.array(BEGINS)[:, None]
+    return codes - np.cumsum([0, *_SET_SIZES[:-1]])[:, None]
 
 
 def test_every_feature_by_hand():
     one = row()
     assert words_of(one) == WORDS
     surface = Surface.of(one, WordClasses([]))  # without frequent words, all are shapes
-    codes = cells(surface, 1)
-    word, behind, before, length, ends, begin, end = codes[:7]
-    offset, power, line, indent, depth, same = codes[13:19]
+    positions = cells(surface, 1)[: SETS["positions"][0]]
+    word, behind, before, length, ends, begin, end, offset, power, line, indent, depth, same = (
+        positions
+    )
     name, number, text, mark, outside = range(5)
     assert word.tolist() == [name, name, mark, name, mark, name, mark, text, mark]
     assert behind.tolist() == [*word[1:], outside] and before.tolist() == [outside, *word[:-1]]
     assert length.tolist() == [2, 1, 1, 1, 1, 1, 1, 3, 1]
     assert ends.tolist() == [1, 0, 2, 1, 0, 0, 0, 0, 2]  # of a line
-    assert begin.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3]
-    assert end.tolist() == [3, 3, 3, 2, 2, 2, 2, 1, 1]
+    assert begin.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3] and end.tolist() == [
+        3,
+        3,
+        3,
+        2,
+        2,
+        2,
+        2,
+        1,
+        1,
+    ]
     assert (offset - 25).tolist() == [-1, 0, 1, 2, 3, 4, 5, 6, 7]
     assert power.tolist() == [1, 0, 11, 11, 12, 12, 12, 12, 13]  # both sides apart
     assert (line - 8).tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1]
@@ -64,7 +75,7 @@ def test_far_tokens_share_codes():
         "token_start": list(range(0, 180, 2)),
         "token_end": list(range(1, 180, 2)),
     }
-    offset = cells(Surface.of(long, WordClasses([long])), 40)[13]
+    offset = cells(Surface.of(long, WordClasses([long])), 40)[7]
     assert (
         offset[:16].tolist() == [0] * 16 and offset[16] == 1 and offset[65:].tolist() == [50] * 25
     )
@@ -83,9 +94,10 @@ def test_frequent_words_have_classes_of_their_own():
 def test_structure_by_hand():
     """Of `if a :`, a line, `b ( a , 'x' )`: what encloses a token, and what stands between it and the head token."""
     surface = Surface.of(row(), WordClasses([]))
-    codes = cells(surface, 3)
-    back2, ahead2, first, opener, caller, step = codes[7:13]
-    levels, same_back, same, starts, bracket, commas = codes[19:25]
+    rows = slice(SETS["positions"][0], SETS["structure"][0])
+    back2, ahead2, first, opener, caller, step, levels, same_back, same, starts, bracket, commas = (
+        cells(surface, 3)[rows]
+    )
     name, _, text, mark, outside = range(5)
     word = [name, name, mark, name, mark, name, mark, text, mark]
     assert back2.tolist() == [outside, outside, *word[:-2]] and ahead2.tolist() == [
@@ -103,9 +115,37 @@ def test_structure_by_hand():
     assert after.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1] and (same // 8).tolist() == word
     assert between.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, 2]  # of names or marks
     assert (same_back // 8).tolist() == [outside, *word[:-1]]
-    assert (starts // 4).tolist() == [0] * 9
-    assert (starts % 2).tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == [
+        1,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
     # before, inside, and the closing bracket
-    assert bracket.tolist() == [4, 4, 4, 4, 3, 3, 3, 3, 0]
+    assert bracket.tolist() == [
+        4,
+        4,
+        4,
+        4,
+        3,
+        3,
+        3,
+        3,
+        0,
+    ]
     assert (commas // 2).tolist() == [0] * 9  # at the head token's depth
-    assert (cells(surface, 5)[24] // 2).tolist() == [0] * 7 + [1, 1]
+    assert (cells(surface, 5)[rows][-1] // 2).tolist() == [0] * 7 + [1, 1]
+
+
+def test_grams_share_a_code_where_their_parts_are_equal():
+    surface = Surface.of(row(), WordClasses([]))
+    grams = cells(surface, 1)[SETS["structure"][0] :]
+    back, here = ["end", *"nnmnmnmt"], [*"nnmnmnmtm"]
+    alike = [[pair == other for pair in zip(back, here)] for other in zip(back, here)]
+    assert (grams[0][:, None] == grams[0]).tolist() == alike
+    assert [SETS[name][0] for name in SETS] == [13, 25, 36] and len(grams) == 11

@@ -19,8 +19,6 @@ from scipy.sparse import csr_array
 CLOSE, ROUGH = 3e-8, 1e-4
 """The largest slope of the mean loss at the end of a fit, and of one that only chooses."""
 
-FOLDS = 3
-
 _REMEMBERED = 50
 """The steps by which L-BFGS knows how the slope changes."""
 
@@ -86,6 +84,10 @@ class Choices:
         codes = np.ascontiguousarray(self.codes[:, candidates])
         return replace(self, begin=begin, chosen=last[self.chosen[choices]], codes=codes, **rows)
 
+    def prefix(self, rows: int, indicators: int) -> Self:
+        """The same with the first rows of `codes` alone, which have so many indicators."""
+        return replace(self, codes=self.codes[:rows], indicators=indicators)
+
     def of_type(self, dtype: type) -> Self:
         """The same with values of this type: single precision chooses a penalty as well, in half
         the time."""
@@ -111,48 +113,78 @@ class Choices:
         """The log-loss of each choice, in nats: (E,)."""
         return self.nats(self.scores(weights))[0]
 
-    def penalized(self, weights: np.ndarray, penalty: float) -> tuple[float, np.ndarray]:
-        """The sum of log-losses plus half the `penalty` on squared weights, by choice; its
-        gradient."""
+    def penalized(
+        self, weights: np.ndarray, penalty: float, centre: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The sum of log-losses plus half the `penalty` on squared distances from `centre`, by
+        choice; its gradient."""
         losses, residual = self.nats(self.scores(weights))
         residual[self.chosen] -= 1
-        residual = residual.astype(self.values.dtype)
-        slope = np.concatenate([self.indicated.T @ residual, residual @ self.values])
-        of_weights = penalty * weights
+        away = weights - centre
+        of_weights = penalty * away
         edges = len(self.begin)
-        return (losses.sum() + of_weights @ weights / 2) / edges, (slope + of_weights) / edges
+        return (losses.sum() + of_weights @ away / 2) / edges, (
+            self.slope(residual) + of_weights
+        ) / edges
+
+    def slope(self, residual: np.ndarray) -> np.ndarray:
+        """The features summed over candidates, each times its `residual` (P,): (features,)."""
+        residual = residual.astype(self.values.dtype)
+        return np.concatenate([self.indicated.T @ residual, residual @ self.values])
 
 
-def fit(choices: Choices, penalty: float, start: np.ndarray, close: float = CLOSE) -> np.ndarray:
+def fit(
+    choices: Choices,
+    penalty: float,
+    centre: np.ndarray,
+    start: np.ndarray | None = None,
+    close: float = CLOSE,
+) -> np.ndarray:
     """The weights (features,) of least penalized loss, by L-BFGS in double precision, from those of
-    `start`."""
+    `start`.
+
+    `centre` (features,): the weights without any choices.
+    """
+    if not len(choices.begin):
+        return centre
     options = {"gtol": close, "ftol": 0, "maxcor": _REMEMBERED, "maxiter": 10**4, "maxfun": 10**5}
-    return minimize(choices.penalized, start, (penalty,), "L-BFGS-B", jac=True, options=options).x
+    start = centre if start is None else start
+    return minimize(
+        choices.penalized, start, (penalty, centre), "L-BFGS-B", jac=True, options=options
+    ).x
 
 
 class OverFolds(NamedTuple):
     """A chosen `penalty`; for each fold the weights (features,) fitted on the others, and the
-    losses (E,) of edges of the fold by these, in nats."""
+    losses (E,) by these."""
 
     penalty: float
     of_folds: list[np.ndarray]
     unseen: np.ndarray
 
-    def fit(self, choices: Choices) -> np.ndarray:
+    def fit(self, choices: Choices, centre: np.ndarray) -> np.ndarray:
         """The weights (features,) fitted on all choices."""
         start = np.mean(self.of_folds, axis=0)
-        return fit(choices.of_type(np.float64), self.penalty, start)
+        return fit(choices.of_type(np.float64), self.penalty, centre, start)
 
 
-def fit_over_folds(choices: Choices, fold: np.ndarray, penalties: Sequence[float]) -> OverFolds:
+def fit_over_folds(
+    choices: Choices, fold: np.ndarray, penalties: Sequence[float], centres: Sequence[np.ndarray]
+) -> OverFolds:
     """The fits with the penalty of least loss on unseen folds, from the strongest on until the loss
-    of a fold rises. `fold`: that of each choice (E,)."""
-    of_folds = [np.zeros(choices.features)] * FOLDS
+    of a fold rises.
+
+    `fold`: that of each choice (E,); `centres`: weights for each fold, from which distances count.
+    """
+    of_folds = list(centres)
     single = choices.of_type(np.float32)
-    seen = [single.take(fold != number) for number in range(FOLDS)]
+    seen = [single.take(fold != number) for number in range(len(of_folds))]
     best: OverFolds | None = None
     for penalty in penalties:
-        of_folds = [fit(part, penalty, start, ROUGH) for part, start in zip(seen, of_folds)]
+        of_folds = [
+            fit(part, penalty, centre, start, ROUGH)
+            for part, centre, start in zip(seen, centres, of_folds)
+        ]
         losses = out_of_fold(fold, [single.losses(weights) for weights in of_folds])
         if best is not None and (np.bincount(fold, losses - best.unseen) > 0).any():
             break

@@ -173,15 +173,21 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         of_learned = [known[function.edges.relation] for function in functions]
         not_learned = sum(int((~of_function).sum()) for of_function in of_learned)
         functions = with_edges(functions, of_learned)
+        if not functions:
+            raise LedgerError(
+                f"no relation has both edges to learn from in validation and edges to score in {data.split}: "
+                f"{not_learned} edges"
+            )
         return self.prepared(
             encoder,
             functions,
             skips,
-            "has an edge of a relation that can be learned from validation",
+            "has an edge of a relation that is learned",
             settings={
                 "learned_on": self.validation.data.labels,
                 "begin": encoder.begin,
             },
+            run={"layers": encoder.layers, "heads": encoder.heads},
             left_out=dict(zip(NOT_ASKED, (same, not_drawn, not_learned))),
             learned={name: fitted.outcome for name, fitted in sorted(self.learned.items())},
         )

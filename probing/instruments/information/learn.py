@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,20 +12,15 @@ from tqdm import tqdm
 
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
-from probing.instruments.information.choice import (
-    FOLDS,
-    ROUGH,
-    Choices,
-    fit,
-    fit_over_folds,
-    out_of_fold,
-)
+from probing.instruments.information.choice import ROUGH, Choices, fit, fit_over_folds, out_of_fold
 from probing.instruments.information.pairs import GatheredPairs, ReadFunction, listen
 from probing.instruments.information.result import LEAST_EDGES, LearnedRelation
-from probing.instruments.information.surface import INDICATORS, Surface
+from probing.instruments.information.surface import INDICATORS, SETS, Surface
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
+
+FOLDS = 3
 
 _NONE = np.empty(0, np.int64)
 
@@ -37,6 +32,9 @@ SURFACE_PENALTIES = (50.0, 10.0, 2.0, 0.4, 0.08, 0.016, 0.003)
 ATTENTION_PENALTIES = (20.0, 4.0, 0.8, 0.16, 0.03)
 """Penalties on squared weights, strongest first, of which the one of least loss on unseen folds is
 taken."""
+
+SHARED_PENALTY = 2.0
+"""That of the weights that all relations share."""
 
 LEAST_MISSED = 10
 """Where words and positions miss fewer edges of validation, attention is not learned beside them:
@@ -106,16 +104,24 @@ class SurfaceSample(NamedTuple):
     choices: Choices
     tokens: np.ndarray
 
+    @property
+    def tokens_of(self) -> dict[int, np.ndarray]:
+        """Edge -> its sampled candidates."""
+        return dict(zip(self.edges.tolist(), np.split(self.tokens, self.choices.begin[1:])))
+
 
 @dataclass(frozen=True)
 class SurfaceFit:
     """A relation learned from its sample without a model.
 
-    `of_folds`, and `weights` of all edges, each (features,); `unseen` (E,): losses by the weights
-    fitted without the edge's fold.
+    `features`: the richest of `SETS` that it uses; `penalty`: of that set; `of_folds`, and
+    `weights` of all edges, each (features,); `unseen` (E,): losses by the weights fitted without
+    the edge's fold.
     """
 
     sample: SurfaceSample
+    features: str
+    penalty: float
     of_folds: list[np.ndarray]
     weights: np.ndarray
     unseen: np.ndarray
@@ -149,9 +155,12 @@ class Learned(NamedTuple):
     outcome: LearnedRelation
 
 
-def folds(groups: np.ndarray) -> np.ndarray:
-    """The fold of each edge: groups, the largest first, go to the fold with fewest edges."""
+def folds(groups: np.ndarray) -> np.ndarray | None:
+    """The fold of each edge: groups, the largest first, go to the fold with fewest edges; None for
+    one group."""
     names, group, count = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(names) < 2:
+        return None
     edges, fold = np.zeros(min(FOLDS, len(names)), np.int64), np.zeros(len(names), np.int64)
     for largest in np.argsort(-count, kind="stable"):
         fold[largest] = edges.argmin()
@@ -196,10 +205,11 @@ def sample_relation(
     if len(of_relation) < LEAST_EDGES:
         return None
     function, of_fold = edges.function[of_relation], fold[of_relation]
-    if len(np.unique(function)) == 1:
+    by_function = folds(function)
+    if by_function is None:
         return None
     if len(np.unique(of_fold)) == 1:
-        of_fold = folds(function)
+        of_fold = by_function
     places = [
         (int(edges.function[e]), int(edges.head[e]), int(edges.first[e])) for e in of_relation
     ]
@@ -210,18 +220,79 @@ def sample_relation(
         [np.delete(np.arange(len(surfaces[index].word)), head) for index, head, _ in places]
     )
     rng = np.random.default_rng([DRAWN_BY, relation])
-    rough = _limited(whole, _sampled(whole, np.zeros(len(tokens)), rng))
-    guess = fit(rough, 1.0, np.zeros(whole.features), ROUGH)
-    offset = _sampled(whole, whole.nats(whole.scores(guess))[1], rng)
+    plain = whole.prefix(*SETS["positions"])
+    rough = _limited(plain, _sampled(plain, np.zeros(len(tokens)), rng))
+    guess = fit(rough, 1.0, np.zeros(plain.features), close=ROUGH)
+    offset = _sampled(whole, plain.nats(plain.scores(guess))[1], rng)
     return SurfaceSample(
         of_relation, function, of_fold, _limited(whole, offset), tokens[np.isfinite(offset)]
     )
 
 
-def learn_surface(sample: SurfaceSample) -> SurfaceFit:
-    """A relation from what needs no model."""
-    chosen = fit_over_folds(sample.choices, sample.fold, SURFACE_PENALTIES)
-    return SurfaceFit(sample, chosen.of_folds, chosen.fit(sample.choices), chosen.unseen)
+def learn_surface(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
+    """Each relation from what needs no model, by nested sets of features.
+
+    First by the smallest set, with weights near 0; then by each set, with weights near those that
+    all relations share. The last of these that `gains` over the one before is averaged with the
+    first: what a set gains on a few repositories may not hold in others.
+    """
+    first = _fit_all(samples, "positions", None)
+    richest = dict(first)
+    for features in SETS:
+        for relation, fitted in _fit_all(
+            samples, features, shared_weights(samples, features)
+        ).items():
+            if gains(richest[relation].unseen - fitted.unseen, fitted.sample.function):
+                richest[relation] = fitted
+    return {relation: _averaged(first[relation], fitted) for relation, fitted in richest.items()}
+
+
+def _fit_all(
+    samples: Mapping[int, SurfaceSample], features: str, shared: list[np.ndarray] | None
+) -> dict[int, SurfaceFit]:
+    """Fits by one set of features, with weights near the `shared` ones, of each fold and of all;
+    None: near 0."""
+    fits = {}
+    for relation, sample in samples.items():
+        choices = sample.choices.prefix(*SETS[features])
+        *centres, centre = shared or [np.zeros(choices.features)] * (FOLDS + 1)
+        chosen = fit_over_folds(choices, sample.fold, SURFACE_PENALTIES, centres)
+        of_folds = [_padded(weights, choices.indicators) for weights in chosen.of_folds]
+        weights = _padded(chosen.fit(choices, centre), choices.indicators)
+        fits[relation] = SurfaceFit(
+            sample, features, chosen.penalty, of_folds, weights, chosen.unseen
+        )
+    return fits
+
+
+def shared_weights(samples: Mapping[int, SurfaceSample], features: str) -> list[np.ndarray]:
+    """The weights that all relations share, fitted without each fold, and on all."""
+    choices = Choices.joined(
+        [sample.choices.prefix(*SETS[features]) for sample in samples.values()]
+    )
+    choices, fold = (
+        choices.of_type(np.float32),
+        np.concatenate([sample.fold for sample in samples.values()]),
+    )
+    start = fit(choices, SHARED_PENALTY, np.zeros(choices.features), close=ROUGH)
+    seen = [choices.take(fold != number) for number in range(FOLDS)]
+    none = np.zeros(choices.features)
+    return [*(fit(part, SHARED_PENALTY, none, start, ROUGH) for part in seen), start]
+
+
+def _padded(weights: np.ndarray, indicators: int) -> np.ndarray:
+    """Weights with zeros for the indicators of larger sets."""
+    return np.insert(weights, [indicators] * (INDICATORS - indicators), 0)
+
+
+def _averaged(plain: SurfaceFit, richest: SurfaceFit) -> SurfaceFit:
+    """The fit whose weights are the means of two."""
+    of_folds = [(of_plain + other) / 2 for of_plain, other in zip(plain.of_folds, richest.of_folds)]
+    weights = (plain.weights + richest.weights) / 2
+    losses = out_of_fold(
+        plain.sample.fold, [plain.sample.choices.losses(part) for part in of_folds]
+    )
+    return replace(richest, of_folds=of_folds, weights=weights, unseen=losses)
 
 
 @dataclass
@@ -232,15 +303,18 @@ class AttentionSample:
     whether each attention head ranks the dependent first.
     """
 
+    samples: Mapping[int, SurfaceSample]
     gathered: dict[int, np.ndarray]
     hits: np.ndarray
 
-    def choices(self, sample: SurfaceSample) -> Choices:
-        """The choice from attention alone."""
+    def choices(self, relation: int) -> Choices:
+        """The choice from attention alone: the square roots of weights, which lie closer to each
+        other than weights do."""
+        sample = self.samples[relation]
         candidates = len(sample.tokens)
         values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
-            rows[:] = self.gathered[edge]
+            rows[:] = np.sqrt(self.gathered[edge], dtype=np.float32)
         none = np.empty((0, candidates), np.int64)
         return replace(
             sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1)
@@ -250,15 +324,14 @@ class AttentionSample:
 def attend(
     encoder: Encoder,
     functions: Sequence[ReadFunction],
-    samples: Iterable[SurfaceSample],
+    samples: Mapping[int, SurfaceSample],
     edges: EdgeTable,
     bar: tqdm,
 ) -> AttentionSample:
     """Read the attention of the sampled candidates."""
     tokens: dict[int, np.ndarray] = {}
-    for sample in samples:
-        parts = np.split(sample.tokens, sample.choices.begin[1:])
-        tokens |= zip(sample.edges.tolist(), parts)
+    for sample in samples.values():
+        tokens |= sample.tokens_of
     asked, edges_of = {}, {}
     numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)
     for function, of_function in zip(functions, numbers):
@@ -278,7 +351,9 @@ def attend(
         ends = np.cumsum([len(tokens[edge]) for edge in chosen])
         gathered.update(zip(chosen, np.split(weights, ends[:-1])))
         first.append(by_head[np.searchsorted(function.heads, function.edges.head)])
-    return AttentionSample(gathered, np.concatenate(first) == edges.first[:, None, None, None])
+    return AttentionSample(
+        samples, gathered, np.concatenate(first) == edges.first[:, None, None, None]
+    )
 
 
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
@@ -289,28 +364,35 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 
-def learn_attention(attention: AttentionSample, surface: SurfaceFit) -> Learned:
+def learn_attention(attention: AttentionSample, surface: SurfaceFit, relation: int) -> Learned:
     """A relation from the attention of all heads, alone and beside the surface baseline.
 
     Beside it, the scores of the baseline stand as they are, so that what is gained is gained by
     attention.
     """
     sample = surface.sample
-    alone = attention.choices(sample)
-    beside = np.zeros(alone.features)
+    alone = attention.choices(relation)
+    none = np.zeros(alone.features)
+    centres = [none] * FOLDS
+    of_heads = fit_over_folds(alone, sample.fold, ATTENTION_PENALTIES, centres)
+    penalty, beside = None, none
     if surface.missed.sum() >= LEAST_MISSED:
         both = replace(alone, offset=surface.scores)
-        of_both = fit_over_folds(both, sample.fold, ATTENTION_PENALTIES)
+        of_both = fit_over_folds(both, sample.fold, ATTENTION_PENALTIES, centres)
         if gains(surface.unseen - of_both.unseen, sample.function):
-            beside = of_both.fit(both)
+            penalty, beside = of_both.penalty, of_both.fit(both, none)
     hits = attention.hits[sample.edges].sum(axis=0)
     layer, direction, head = np.unravel_index(hits.argmax(), hits.shape)
     return Learned(
         surface=surface.weights,
-        alone=fit_over_folds(alone, sample.fold, ATTENTION_PENALTIES).fit(alone),
+        alone=of_heads.fit(alone, none),
         beside=beside,
         outcome=LearnedRelation(
-            edges=len(sample.edges), best=(int(layer), int(direction), int(head))
+            edges=len(sample.edges),
+            missed=int(surface.missed.sum()),
+            features=surface.features,
+            best=(int(layer), int(direction), int(head)),
+            penalties=(surface.penalty, of_heads.penalty, penalty),
         ),
     )
 
@@ -328,11 +410,20 @@ def learn(
     """
     edges = stacked([function.edges for function in functions])
     fold = folds(np.array([repositories[index] for index in edges.function.tolist()]))
-    samples: dict[str, SurfaceSample] = {}
-    for number, name in enumerate(edges.relations):
-        if sample := sample_relation(edges, surfaces, fold, number):
-            samples[name] = sample
-    attention = attend(encoder, functions, samples.values(), edges, bar)
+    if fold is None:  # one repository
+        fold = folds(edges.function)
+    if fold is None:
+        return {}
+    each = {
+        number: sample_relation(edges, surfaces, fold, number)
+        for number in range(len(edges.relations))
+    }
+    samples = {relation: sample for relation, sample in each.items() if sample is not None}
+    if not samples:
+        return {}
+    fits = learn_surface(samples)
+    attention = attend(encoder, functions, samples, edges, bar)
     return {
-        name: learn_attention(attention, learn_surface(sample)) for name, sample in samples.items()
+        edges.relations[relation]: learn_attention(attention, fitted, relation)
+        for relation, fitted in fits.items()
     }

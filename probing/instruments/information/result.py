@@ -20,7 +20,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.ledger_file import RowLedger
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.saved import Provenance, Result
+from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
 LEAST_EDGES = 25
@@ -89,11 +89,20 @@ DirectedHead = Annotated[tuple[Number, Number, Number], listed]
 
 
 class LearnedRelation(Record):
-    """The outcome of learning a relation on drawn `edges` of validation. `best`: the attention
-    head that finds most of them with one guess."""
+    """The outcome of learning a relation on drawn `edges` of validation, of which words and
+    positions `missed` some.
+
+    `features`: the richest of the nested sets that words and positions use; `best`: the attention
+    head that finds most edges with one guess. `penalties`:
+    of words, attention, and attention beside words; None where attention did not lower the loss on
+    unseen folds by a standard error.
+    """
 
     edges: Count
+    missed: Number
+    features: str
     best: DirectedHead
+    penalties: Annotated[tuple[float, float, float | None], listed]
 
 
 class InformationSettings(ControlledSettings):
@@ -106,6 +115,14 @@ class InformationSettings(ControlledSettings):
 
     def signature_fields(self) -> dict[str, Any]:
         return {**super().signature_fields(), "drawn": self.edges}
+
+
+class InformationRun(Circumstances):
+    """The circumstances of the run."""
+
+    layers: Count
+    heads: Count
+    """In each layer."""
 
 
 class InformationProvenance(Provenance):
@@ -131,6 +148,7 @@ class InformationProvenance(Provenance):
     left_out: Annotated[dict[str, Number], exactly(NOT_ASKED)]
     """Reason -> number of edges that are not scored."""
     learned: dict[str, LearnedRelation]
+    run: InformationRun
 
 
 class ChoiceScore(Record):
@@ -184,6 +202,7 @@ class InformationResult(Result[InformationLedger]):
 
     instrument: Literal["information"]
     settings: InformationSettings
+    run: InformationRun
     mean: MeanInformation | None
     relations: dict[str, RelationInformation]
     learned: dict[str, LearnedRelation]

@@ -1,14 +1,17 @@
 """What a pair of tokens, a head token and a candidate, shows without any model: the surface
 baseline's features.
 
-They are the rival of attention, the same for all models:
+They are the rival of attention, the same for all models, in three nested sets:
 
-- the distance in tokens (each up to FAR, and in powers of two), in characters, lines, indentation
-  and bracket depth; how far the candidate is from either end of the function; its word class and
-  those of its neighbours; its length, its place in its line, and equality of the two words;
-- what encloses the candidate and what stands between the two: the opening bracket and the word
-  before it, the first word of the line, the least depth, commas, equal words and line starts
-  between, the next pair of brackets.
+- *positions*: the distance in tokens (each up to FAR, and in powers of two), in characters, lines,
+  indentation and bracket depth; how far the candidate is from either end of the function; its word
+  class and those of its neighbours; its length, its place in its line, and equality of the two
+  words.
+- *structure*: what encloses the candidate and what stands between the two: the opening bracket and
+  the word before it, the first word of the line, the least depth, commas, equal words and line
+  starts between, the next pair of brackets.
+- *grams*: pairs of these, hashed: n-grams of word classes, the head token's class with the
+  candidate's, distance with class.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 
 import numpy as np
 
@@ -36,31 +38,33 @@ _LINES, _COLUMNS, _BRACKETS, _POWERS, _LENGTHS = 8, 16, 4, 10, 8
 _NEAR, _FEW = 3, 3
 """Depths and counts of what stands between are told apart up to these."""
 
-_FIXED = (
+_POSITIONS = (
     *[_CLASSES] * 3,
     _LENGTHS,
     4,
     _POWERS,
     _POWERS,
-    *[_CLASSES] * 5,
-    6,
-)
-_MOVING = (
     2 * FAR + 3,
     2 * _POWERS,
     *(2 * most + 1 for most in (_LINES, _COLUMNS, _BRACKETS)),
     2,
-    (2 * _NEAR + 1) ** 2,
-    8 * _CLASSES,
-    8 * _CLASSES,
-    16,
-    6,
-    8,
 )
-"""The numbers of codes of each row: of what a candidate is, and of what it is to a head token."""
+_STRUCTURE = (*[_CLASSES] * 5, 6, (2 * _NEAR + 1) ** 2, 8 * _CLASSES, 8 * _CLASSES, 16, 6, 8)
+_GRAMS = (4096, 4096, 4096, 2048, 1024, 1024, 4096, 2048, 4096, 2048, 2048)
+_SET_SIZES = _POSITIONS + _STRUCTURE + _GRAMS
 
-*BEGINS, INDICATORS = accumulate(_FIXED + _MOVING, initial=0)
-"""The first indicator of each row, and how many there are."""
+INDICATORS = sum(_SET_SIZES)
+"""The number of indicators of all sets."""
+
+SETS = {
+    name: (len(sizes), sum(sizes))
+    for name, sizes in (
+        ("positions", _POSITIONS),
+        ("structure", _POSITIONS + _STRUCTURE),
+        ("grams", _SET_SIZES),
+    )
+}
+"""The nested sets, smallest first: the rows of codes and the indicators of each."""
 
 
 def _shape(word: str) -> str:
@@ -113,6 +117,14 @@ def _smooth(apart: np.ndarray) -> list[np.ndarray]:
     return [value * side for side in sides for value in (far, near)]
 
 
+def _hashed(buckets: int, salt: int, *parts: np.ndarray | int) -> np.ndarray:
+    """A bucket for each combination of the parts."""
+    number = np.asarray(salt * 104729)
+    for part in parts:
+        number = number * 1000003 + part
+    return number % buckets
+
+
 def _near(number: np.ndarray, most: int) -> np.ndarray:
     return np.minimum(np.maximum(number, -most), most) + most  # takes half as long as clip
 
@@ -121,7 +133,7 @@ def _near(number: np.ndarray, most: int) -> np.ndarray:
 class Surface:
     """The T tokens of a function as words and positions see them.
 
-    `fixed` (F, T): codes of what a candidate is, whatever the head; `ends` (T, 3):
+    `fixed`: for each set the codes (F, T) of what a candidate is, whatever the head; `ends` (T, 3):
     values of how far it is from either end; `before` (T + 1, classes): how many tokens of each
     class stand before a token; `closing`: the token that closes a bracket, or -1; the others are
     (T,), too.
@@ -137,7 +149,7 @@ class Surface:
     comma: np.ndarray
     closing: np.ndarray
     before: np.ndarray
-    fixed: np.ndarray
+    fixed: tuple[np.ndarray, np.ndarray, np.ndarray]
     ends: np.ndarray
 
     @classmethod
@@ -156,11 +168,11 @@ class Surface:
         padded = np.pad(known, 2, constant_values=_END)
         back2, back, ahead, ahead2 = (padded[shift : shift + tokens] for shift in (0, 1, 3, 4))
         first = known[np.maximum.accumulate(np.where(begins, here, 0))]
-        enclosing, closing = _brackets(words)
+        enclosing, closing, commas = _brackets(words)
         opener = np.where(enclosing < 0, _END, known[enclosing])
         caller = np.where(enclosing < 0, _END, back[enclosing])
         step = 2 * (np.sign(np.diff(indent, prepend=indent[:1])) + 1) + begins
-        fixed = [
+        positions = [
             known,
             ahead,
             back,
@@ -168,12 +180,15 @@ class Surface:
             begins + 2 * ends,
             _power(here),
             _power(tokens - here),
-            back2,
-            ahead2,
-            first,
-            opener,
-            caller,
-            step,
+        ]
+        structure = [back2, ahead2, first, opener, caller, step]
+        grams = [
+            _hashed(4096, 1, back, known),
+            _hashed(4096, 2, back2, back),
+            _hashed(4096, 3, known, ahead),
+            _hashed(2048, 4, first, known),
+            _hashed(1024, 5, opener, commas),
+            _hashed(1024, 6, caller, known),
         ]
         number = {word: position for position, word in enumerate(dict.fromkeys(words))}
         return cls(
@@ -187,7 +202,7 @@ class Surface:
             comma=np.array([word == "," for word in words]),
             closing=closing,
             before=_marked_before(known[:, None] == np.arange(_CLASSES)),
-            fixed=np.stack(fixed),
+            fixed=(np.stack(positions), np.stack(structure), np.stack(grams)),
             ends=np.stack([np.log1p(here) / 2, 1 / (1 + here), np.log1p(tokens - here) / 2], 1),
         )
 
@@ -198,22 +213,25 @@ class Surface:
         farthest = 1 << tokens.bit_length()
         by_distance, of_distance = _by_distance(farthest)
         distances = slice(farthest - head, farthest - head + tokens)
-        codes = [
-            *self.fixed,
+        positions = [
             *by_distance[:, distances],
             _near(self.line - self.line[head], _LINES),
             _near(self.indent - self.indent[head], _COLUMNS),
             _near(self.depth - self.depth[head], _BRACKETS),
             self.word == self.word[head],
-            *self._between(head),
         ]
-        characters = np.stack(_smooth(self.start - self.start[head]), 1)
-        return np.stack(codes) + np.array(BEGINS)[:, None], np.concatenate(
-            [of_distance[distances], characters, self.ends], axis=1
+        structure, grams = self._between(head)
+        moving = positions, structure, grams
+        codes = np.concatenate(
+            [part for fixed, rows in zip(self.fixed, moving) for part in (fixed, np.stack(rows))]
         )
+        codes += np.cumsum([0, *_SET_SIZES[:-1]])[:, None]
+        characters = np.stack(_smooth(self.start - self.start[head]), 1)
+        return codes, np.concatenate([of_distance[distances], characters, self.ends], axis=1)
 
-    def _between(self, head: int) -> list[np.ndarray]:
-        """Codes of what stands between a head token and each token."""
+    def _between(self, head: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Codes of what stands between a head token and each token: of the sets structure and
+        grams."""
         known, here = self.classes, np.arange(len(self.classes))
         back = np.append(_END, known[:-1])
         after = here > head
@@ -230,14 +248,24 @@ class Surface:
         levels = _near(least, _NEAR) * (2 * _NEAR + 1) + _near(level, _NEAR)
         starts = few(_marked_before(self.begins & (self.indent <= self.indent[head])))
         commas = few(_marked_before(self.comma & (level == 0)))
-        return [
+        bracket = self._next_bracket(head)
+        structure = [
             levels,
             back * 8 + few(self.before, back % _CLASSES),
             known * 8 + few(self.before, known),
             starts * 2 + self.begins,
-            self._next_bracket(head),
+            bracket,
             commas,
         ]
+        distance = np.clip(here - head, -FAR, FAR)
+        grams = [
+            _hashed(4096, 1, known[head], known),
+            _hashed(2048, 2, np.append(known[1:], _END)[head], back),
+            _hashed(4096, 3, distance, known),
+            _hashed(2048, 4, bracket, levels, known),
+            _hashed(2048, 5, back[head], known),
+        ]
+        return structure, grams
 
     def _next_bracket(self, head: int) -> np.ndarray:
         """Where a token stands beside the brackets that open within two tokens after the head
@@ -262,14 +290,22 @@ def _marked_before(marked: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros((1, *marked.shape[1:]), np.int64), marked.cumsum(axis=0)])
 
 
-def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Of each token the bracket around it, and of a bracket the one that closes it, or -1."""
-    enclosing, closing = np.full((2, len(words)), -1)
+def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each token the bracket around it, and of a bracket the one that closes it, or -1; and
+    commas before it there.
+
+    The last is 0 to _FEW.
+    """
+    enclosing, closing, commas = (np.full(len(words), value) for value in (-1, -1, 0))
     stack: list[int] = []
+    seen = [0]
     for position, word in enumerate(words):
         if word in (")", "]", "}") and stack:
             closing[stack.pop()] = position
-        enclosing[position] = stack[-1] if stack else -1
+            seen.pop()
+        enclosing[position], commas[position] = (stack[-1] if stack else -1), min(seen[-1], _FEW)
+        seen[-1] += word == ","
         if word in ("(", "[", "{"):
             stack.append(position)
-    return enclosing, closing
+            seen.append(0)
+    return enclosing, closing, commas
