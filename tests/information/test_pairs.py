@@ -35,7 +35,7 @@ def functions(probing):
 
 @pytest.fixture(scope="module")
 def plain(probing, functions):
-    """Function -> word-level weights (layers, H, T, T) from its full maps."""
+    """Function -> spread word-level weights (layers, H, T, T) from its full maps."""
     found = {}
     for function in functions:
         maps = [
@@ -51,7 +51,7 @@ def plain(probing, functions):
                     words[:, :, i, j] = [
                         layer[:, spans[i], spans[j]].sum(2).mean(1) for layer in maps
                     ]
-        found[function.index] = words
+        found[function.index] = np.log1p(1000 * words) / 7
     return found
 
 
@@ -106,7 +106,7 @@ def test_scores_are_sums_over_all_heads(probing, functions, plain):
             head = function.heads[place]
             both = np.stack([words[:, :, head], words[:, :, :, head]], axis=1)  # (layers, 2, H, T)
             for model in range(2):
-                expected = (weights[relation, model][..., None] * np.sqrt(both)).sum(axis=(0, 1, 2))
+                expected = (weights[relation, model][..., None] * both).sum(axis=(0, 1, 2))
                 assert scores[number, model] == pytest.approx(expected, abs=1e-4)
             assert by_head[number] == pytest.approx(both[tuple(best[relation])], abs=1e-5)
 

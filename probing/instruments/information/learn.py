@@ -308,13 +308,12 @@ class AttentionSample:
     hits: np.ndarray
 
     def choices(self, relation: int) -> Choices:
-        """The choice from attention alone: the square roots of weights, which lie closer to each
-        other than weights do."""
+        """The choice from attention alone."""
         sample = self.samples[relation]
         candidates = len(sample.tokens)
         values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
-            rows[:] = np.sqrt(self.gathered[edge], dtype=np.float32)
+            rows[:] = self.gathered[edge]
         none = np.empty((0, candidates), np.int64)
         return replace(
             sample.choices, codes=none, indicators=0, values=values.reshape(candidates, -1)

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from probing.models.encoder import Encoder
 
 
+def spread(weights: Tensor) -> Tensor:
+    """Attention weights on a scale from 0 to about 1 on which small ones lie apart, too."""
+    return torch.log1p(1000 * weights) / 7
+
+
 class ReadFunction(EncodedFunction):
     """A function all of whose tokens read, with its drawn edges."""
 
@@ -79,12 +84,12 @@ class PairListener(BatchListener):
                         2, 1, 0
                     )
             for function, pairs in zip(functions, heard):
-                self.on_pairs(function, pairs[..., : len(function.alignment.first)])
+                self.on_pairs(function, spread(pairs[..., : len(function.alignment.first)]))
         self.layer += 1
 
     def on_pairs(self, function: ReadFunction, pairs: Tensor) -> None:
-        """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token,
-        then to it; 0 for tokens without sub-tokens, and for itself."""
+        """Process `self.layer` of a function: `spread` weights (heads tokens, 2, H, T), from the head
+        token, then to it; 0 for tokens without sub-tokens, and for itself."""
         raise NotImplementedError
 
 
@@ -110,7 +115,7 @@ class GatheredPairs(PairListener):
 
 class Scorers(NamedTuple):
     """The scorers of candidates by attention: `weights` float32 (relations, models, layers, 2, H)
-    of its square roots, and `best` (relations, 3), an attention head's layer, direction and number.
+    of `spread` weights, and `best` (relations, 3), an attention head's layer, direction and number.
     """
 
     weights: np.ndarray
@@ -137,7 +142,7 @@ class ScoredPairs(PairListener):
             self.answers[function.index] = np.zeros(shape), by_head
         scores, by_head = self.answers[function.index]
         weights = self.weights[relation, :, self.layer].flatten(2)  # (M, models, 2 * H)
-        read = pairs.sqrt().flatten(1, 2)[row]  # (M, 2 * H, T)
+        read = pairs.flatten(1, 2)[row]  # (M, 2 * H, T)
         scores += torch.bmm(weights, read).cpu().numpy()
         layer, direction, head = self.best[relation].T  # each (M,)
         here = layer == self.layer
