@@ -199,13 +199,10 @@ class ScoringModel(LoadedModel):
             "its output layer lacks some sub-tokens of its tokenizer",
         )
         bound = DRIFT[self.dtype]
-        self.require_within(
-            "padding changes nothing",
-            largest(batched.softmax(-1) - single.softmax(-1)),
-            bound,
-            "probabilities at masks in a batch and alone differ by {}",
-            "its predictions depend on the batch, or on chance",
-        )
+        apart = largest(batched.softmax(-1) - single.softmax(-1))
+        said = "probabilities at masks in a batch and alone differ by {}"
+        meaning = "its predictions depend on the batch, or on chance"
+        self.require(*Check.within("padding changes nothing", apart, bound, said, meaning))
         moved_by = largest(moved - single)
         moved_text = f"changing the last sub-token moves logits by {moved_by:.2g}"
         if self.mask is None:
