@@ -15,15 +15,13 @@ def default_device() -> str:
 
     Where no driver of a GPU is installed, torch, which takes seconds to import, is not asked.
     """
-    if "torch" not in sys.modules and not _has_gpu_driver():
+    if not (
+        "torch" in sys.modules or _AMD_DRIVER.exists() or any(map(_can_be_loaded, _NVIDIA_DRIVERS))
+    ):
         return "cpu"
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _has_gpu_driver() -> bool:
-    return _AMD_DRIVER.exists() or any(map(_can_be_loaded, _NVIDIA_DRIVERS))
 
 
 def _can_be_loaded(library: str) -> bool:

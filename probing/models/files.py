@@ -30,7 +30,15 @@ def files(folder: Path) -> list[str]:
         shards = json_object(index).get("weight_map")
         named[index.name] = list(shards.values()) if isinstance(shards, dict) else []
     for source, weights in named.items():
-        names.update(_inside(name, source) for name in weights if name is not None)
+        for name in weights:
+            if name is None:
+                continue
+            path = Path(str(name))
+            if path.is_absolute() or ".." in path.parts:
+                raise ModelError(
+                    f"its {source} names the weights {name!r}, which are not in its folder: copy them there"
+                )
+            names.add(path.as_posix())
     there = sorted(name for name in names if (folder / name).exists())
     for name in there:
         if not (folder / name).is_file():
@@ -46,15 +54,6 @@ def json_object(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _inside(name: Any, source: str) -> str:
-    path = Path(str(name))
-    if path.is_absolute() or ".." in path.parts:
-        raise ModelError(
-            f"its {source} names the weights {name!r}, which are not in its folder: copy them there"
-        )
-    return path.as_posix()
 
 
 def digest_of_files(folder: Path) -> str:

@@ -10,13 +10,11 @@ of the file, with the type of its weights.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import importlib.util
 import struct
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -74,10 +72,16 @@ class Header(NamedTuple):
 def read_header(file: Path) -> Header:
     """The structure of a GGUF file; raises ModelError for one that is damaged, or larger than any
     model's."""
-    _check_installed()
     try:
         with opened(file) as handle:
-            _check_counts(handle.read(24))
+            start = handle.read(24)
+        if len(start) < 24 or start[:4] != b"GGUF":
+            raise ValueError("it does not begin with GGUF, or is cut off")
+        version, tensors, fields = struct.unpack("<IQQ", start[4:])
+        if version not in (2, 3):
+            raise ValueError(f"its version is {version}, expected 2 or 3 in little-endian")
+        if not 0 < tensors <= _MOST_TENSORS or fields > _MOST_FIELDS:
+            raise ValueError(f"it has {tensors:,} tensors and {fields:,} fields, unlike any model")
         return _header(_reader(file))
     except ModelError:
         raise
@@ -87,25 +91,6 @@ def read_header(file: Path) -> Header:
             f"{file.name} is not a GGUF file that can be read: {str(error)[:200]}; download it again, or convert it "
             "again with a current llama.cpp"
         ) from error
-
-
-def _check_installed() -> None:
-    if importlib.util.find_spec("gguf") is None:
-        raise ModelError(
-            'GGUF files are read by the package gguf, which is not installed: pip install -e ".[decoder]"'
-        )
-
-
-def _check_counts(start: bytes) -> None:
-    """Raise ValueError for the first bytes of a file of another format or version, or of more
-    tensors or fields than a model has."""
-    if len(start) < 24 or start[:4] != b"GGUF":
-        raise ValueError("it does not begin with GGUF, or is cut off")
-    version, tensors, fields = struct.unpack("<IQQ", start[4:])
-    if version not in (2, 3):
-        raise ValueError(f"its version is {version}, expected 2 or 3 in little-endian")
-    if not 0 < tensors <= _MOST_TENSORS or fields > _MOST_FIELDS:
-        raise ValueError(f"it has {tensors:,} tensors and {fields:,} fields, unlike any model")
 
 
 def _reader(file: Path) -> Any:
@@ -175,7 +160,10 @@ def converted(file: Path, digest: str) -> Path:
     It is kept in the cache, or without one until the process ends. Raises ModelError if the file is
     damaged, and what transformers raises for a model that it does not support.
     """
-    _check_installed()
+    if importlib.util.find_spec("gguf") is None:
+        raise ModelError(
+            'GGUF files are read by the package gguf, which is not installed: pip install -e ".[decoder]"'
+        )
     made_of = ["GGUF, each key", digest, importlib.metadata.version("gguf")]
     return cache_dir.folder_made_of(made_of, CONVERTED, partial(_convert, file))
 
@@ -193,7 +181,9 @@ def _convert(file: Path, output: Path) -> None:
         if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
         else AutoModel
     )
-    with _file_alone(file) as folder:
+    # in a folder with nothing else: transformers would read other files beside it, too
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "model.gguf").symlink_to(file.resolve())
         model, info = kind.from_pretrained(
             folder,
             gguf_file="model.gguf",
@@ -215,11 +205,3 @@ def _convert(file: Path, output: Path) -> None:
     model.save_pretrained(output)
     tokenizer.save_pretrained(output)
     (output / _QUANTIZATION).write_text(header.quantization)
-
-
-@contextlib.contextmanager
-def _file_alone(file: Path) -> Iterator[str]:
-    """A folder with nothing but the file: transformers would read other files beside it, too."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "model.gguf").symlink_to(file.resolve())
-        yield folder

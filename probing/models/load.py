@@ -216,12 +216,11 @@ def _loaded(
     if precision not in DTYPES:
         raise ModelError(f"dtype is {precision!r}, expected one of {', '.join(DTYPES)}")
     target = None if isinstance(model, tuple) and device is None else _device_named(device)
+    options = with_head, eager, precision, max_length
     if isinstance(model, tuple):
-        loaded, head = _of_pair(model, with_head, eager, precision, max_length)
+        loaded, head = _of_pair(model, *options)
     else:
-        loaded, head = _of_files(
-            os.fspath(model), revision, with_head, eager, precision, max_length
-        )
+        loaded, head = _of_files(os.fspath(model), revision, *options)
     with loading(loaded.name), quiet():
         weights = loaded.model
         if random_weights is not None:
@@ -348,13 +347,10 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(source.path, **options)
     check_parts(config)
-    if (
-        get_tokenizer_config(source.path, revision=source.commit).get("tokenizer_class")
-        == CubertTokenizer.__name__
-    ):
-        return config, CubertTokenizer.from_pretrained(
-            source.path, revision=source.commit or "main"
-        )
+    fields = get_tokenizer_config(source.path, revision=source.commit)
+    if fields.get("tokenizer_class") == "CubertTokenizer":
+        revision = source.commit or "main"
+        return config, CubertTokenizer.from_pretrained(source.path, revision=revision)
     tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
     if not isinstance(tokenizer.model_max_length, (int, float)):
         raise ModelError(

@@ -160,12 +160,6 @@ class LoadedModel:
         if not passed:
             raise FailedCheck(self.name, self.checks)
 
-    def require_within(
-        self, name: str, difference: float, bound: float, said: str, meaning: str
-    ) -> None:
-        """Add a `Check.within`; raises FailedCheck unless it passed."""
-        self.require(*Check.within(name, difference, bound, said, meaning))
-
     def examined_texts(self, length: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The ids of three texts for a self-check, and where they are text: of TEXTS, at most
         `length` sub-tokens, and the first with another last one of the text.

@@ -74,15 +74,13 @@ _EMBEDDED = {
 
 EMBEDDED_MODELS = tuple(_EMBEDDED)
 
-_GGUF = ".gguf"
-
 JOIN = "join its parts with llama.cpp: llama-gguf-split --merge FIRST_PART NEW_FILE"
 """What to do with a GGUF file in parts."""
 
 
 def is_gguf(name: str) -> bool:
     """True for the name of a GGUF file, in small letters or capitals."""
-    return name.lower().endswith(_GGUF)
+    return name.lower().endswith(".gguf")
 
 
 class Location(NamedTuple):
@@ -135,9 +133,9 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(str(embedded_model(model)), model, None, is_gguf=model == DECODER)
     model, _, request = model.partition("@")
     revision = revision or request or None
-    owner, *names = model.split("/")
-    gguf = "/".join(names[1:]) if is_gguf(model) else ""
-    model = "/".join([owner, *names[:1]]) if gguf else model
+    parts = model.split("/", 2)
+    gguf = parts.pop() if is_gguf(model) and len(parts) > 2 else ""
+    model = "/".join(parts)
     if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
         raise ModelError(_NOWHERE)
     if revision and revision.startswith(REQUEST):
@@ -159,11 +157,20 @@ def _in_folder(folder: Path, revision: str | None) -> Location:
                 + (f", one of {', '.join(known)}" if known else ", but there is none")
             )
         folder /= revision
-    ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
-    if ggufs and not (folder / "config.json").exists():
-        gguf = _only_gguf(ggufs)
-        return Location(str(folder / gguf), gguf, None, is_gguf=True)
-    _check_has_model(folder)
+    if not (folder / "config.json").exists():
+        ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
+        if ggufs:
+            gguf = _only_gguf(ggufs)
+            return Location(str(folder / gguf), gguf, None, is_gguf=True)
+        if not (folder / "adapter_config.json").exists():
+            if steps := checkpoints_in(folder):
+                raise ModelError(
+                    f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path"
+                )
+            raise ModelError(
+                "the folder has no config.json: expected what save_pretrained() writes, a GGUF file, or a folder of "
+                "checkpoints"
+            )
     files(folder)  # raises at once if some are outside
     return Location(str(folder), name, None)
 
@@ -192,19 +199,6 @@ def _on_hub(model: str, gguf: str, revision: str | None, request: str) -> Locati
     if gguf:
         return Location(str(file), name, commit, is_gguf=True)
     return Location(model if answers else str(file.parent), name, commit)
-
-
-def _check_has_model(folder: Path) -> None:
-    """Raise ModelError for a folder without the configuration of a model."""
-    if (folder / "config.json").exists() or (folder / "adapter_config.json").exists():
-        return
-    if steps := checkpoints_in(folder):
-        raise ModelError(
-            f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path"
-        )
-    raise ModelError(
-        "the folder has no config.json: expected what save_pretrained() writes, a GGUF file, or a folder of checkpoints"
-    )
 
 
 def _only_gguf(ggufs: Sequence[str]) -> str:

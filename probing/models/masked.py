@@ -53,12 +53,15 @@ class ScoringModel(LoadedModel):
     def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
         self.revision = loaded.with_head
-        self.mask = _mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
+        self.mask = mask = self.tokenizer.mask_token_id if masked else None
+        if masked and (mask is None or mask >= self.vocabulary):
+            among = "" if mask is None else f" among its {self.vocabulary} embeddings"
+            raise ModelError(
+                f"{self.name} has no mask token{among}: use a masked language model, with its own tokenizer"
+            )
         self.why = ""
-        self._body_options, self._options = (
-            without_cache(self.model.base_model),
-            without_cache(self.model),
-        )
+        self._body_options = without_cache(self.model.base_model)
+        self._options = without_cache(self.model)
         self._at_once = _MOST_LOGITS // int(min(self.vocabulary, _MOST_LOGITS))
 
     def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -199,13 +202,10 @@ class ScoringModel(LoadedModel):
             "its output layer lacks some sub-tokens of its tokenizer",
         )
         bound = DRIFT[self.dtype]
-        self.require_within(
-            "padding changes nothing",
-            largest(batched.softmax(-1) - single.softmax(-1)),
-            bound,
-            "probabilities at masks in a batch and alone differ by {}",
-            "its predictions depend on the batch, or on chance",
-        )
+        apart = largest(batched.softmax(-1) - single.softmax(-1))
+        said = "probabilities at masks in a batch and alone differ by {}"
+        meaning = "its predictions depend on the batch, or on chance"
+        self.require(*Check.within("padding changes nothing", apart, bound, said, meaning))
         moved_by = largest(moved - single)
         moved_text = f"changing the last sub-token moves logits by {moved_by:.2g}"
         if self.mask is None:
@@ -243,19 +243,6 @@ class MaskedModel(ScoringModel):
         """
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
-
-
-def _mask_of(tokenizer: Any, name: str, vocabulary: float) -> int:
-    """The id of the mask token; raises ModelError if there is none, or the model has no embedding
-    for it."""
-    mask = tokenizer.mask_token_id
-    if mask is None or mask >= vocabulary:
-        raise ModelError(
-            f"{name} has no mask token"
-            + ("" if mask is None else f" among its {vocabulary} embeddings")
-            + ": use a masked language model, with its own tokenizer"
-        )
-    return mask
 
 
 def masked(inputs: Batch, rows: Tensor, columns: Tensor, mask: int) -> dict[str, Tensor]:
@@ -347,12 +334,10 @@ class InfillingModel(ScoringModel):
                 f"those of {known}, or a masked language model"
             )
         self.longest = min(self.longest, (positions_of(loaded.model) or self.longest + 3) - 3)
-        self._marks = [
-            [token] for token in self.tokenizer.convert_tokens_to_ids(list(convention.marks))
-        ]
         self._special = np.array(self.tokenizer.all_special_ids)
-        known = self.tokenizer.get_vocab()
-        stops = [known[token] for token in convention.stops if token in known]
+        vocabulary = self.tokenizer.get_vocab()
+        self._marks = [[vocabulary[mark]] for mark in convention.marks]
+        stops = [vocabulary[token] for token in convention.stops if token in vocabulary]
         self._stops = np.union1d(self._special, [*np.concatenate(self._marks), *stops])
         self._nothing = int(self._special[0])  # a special token stands for no text
 
@@ -394,7 +379,7 @@ class InfillingModel(ScoringModel):
     def _write(self, before: Tensor, numbers: Tensor) -> None:
         """Put what the model writes after the sub-tokens `before` (S,) into `numbers` (n, 4), of
         which the first sub-token is known, and which of these near ties decide."""
-        written, stops = numbers[:, 0], torch.from_numpy(self._stops)
+        written = numbers[:, 0]
         if len(written) > 1:
             prompt = torch.cat([before, written[:1].to(before)])[None]
             with borrowed(self.model), full_precision(), torch.inference_mode(), quiet():
@@ -413,8 +398,8 @@ class InfillingModel(ScoringModel):
             more = output.sequences[0, prompt.shape[1] :].cpu()
             written[1 : 1 + len(more)] = more.double()
             near = _near_ties(torch.cat(output.logits).float(), NEAR_LOGITS[self.dtype]).cpu()
-            unsure = numbers[1 : 1 + len(more), 3]
-            unsure[near] = 1.0
+            numbers[1 : 1 + len(more), 3][near] = 1.0
+        stops = torch.from_numpy(self._stops)
         stopped = torch.isin(written.long(), stops).cumsum(0) > 0
         written[stopped] = self._nothing
 

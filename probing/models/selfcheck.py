@@ -56,15 +56,6 @@ class _EagerRun(NamedTuple):
         """Where there is text: bool (B, S). Rows of padding are meaningless."""
         return self.inputs["attention_mask"].bool()
 
-    @property
-    def first(self) -> _EagerRun:
-        """The first text alone."""
-        return _EagerRun(
-            {name: batch[:1] for name, batch in self.inputs.items()},
-            [batch[:1] for batch in self.maps],
-            self.hidden[:1],
-        )
-
 
 def self_check(encoder: EncoderT) -> EncoderT:
     """Check the tokenizer and the model of an encoder, which then reads attention as the outcome
@@ -94,31 +85,34 @@ def self_check(encoder: EncoderT) -> EncoderT:
         f"({count}, heads, {length}, {length})",
         "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
     )
-    captured, apart = zip(*(_captured(encoder, run) for run in (padded, alone.first)))
+    first_alone = _EagerRun(
+        {name: batch[:1] for name, batch in alone.inputs.items()},
+        [batch[:1] for batch in alone.maps],
+        alone.hidden[:1],
+    )
+    captured, apart = zip(*(_captured(encoder, run) for run in (padded, first_alone)))
     passed = all(check.passed for check in captured)
     _check_rows(encoder, padded, explained=passed)
     causal = _check_what_is_seen(encoder, padded, alone)
     length = alone.maps[0].shape[-1]
-    encoder.require_within(
-        "padding changes nothing",
-        max(
-            largest(m[:1, :, :length, :length] - other[:1])
-            for m, other in zip(padded.maps, alone.maps)
-        ),
-        DRIFT[encoder.dtype],
-        "maps of a text in a batch and alone differ by {}",
-        "its attention depends on the batch, or on chance",
+    moved = max(
+        largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(padded.maps, alone.maps)
     )
+    bound = DRIFT[encoder.dtype]
+    said = "maps of a text in a batch and alone differ by {}"
+    meaning = "its attention depends on the batch, or on chance"
+    encoder.require(*Check.within("padding changes nothing", moved, bound, said, meaning))
     encoder.checks += captured
     if passed:
         said = "hidden states differ by {} of their norm"
         meaning = "its output changes with our attention function"
-        check = "output stays the same", max(apart), DRIFT[encoder.dtype], said, meaning
-        encoder.checks.append(Check.within(*check))
-    failed = [check for check in encoder.checks if not check.passed][:1]
-    why = "".join(f"{check.meaning} ({check.name}: {check.measured})" for check in failed)
+        check = Check.within("output stays the same", max(apart), bound, said, meaning)
+        encoder.checks.append(check)
+    failed = (check for check in encoder.checks if not check.passed)
+    encoder.why = next(
+        (f"{check.meaning} ({check.name}: {check.measured})" for check in failed), ""
+    )
     encoder.layers, encoder.heads, encoder.causal = len(padded.maps), heads, causal
-    encoder.why = why
     encoder.accept()
     return encoder
 
@@ -148,7 +142,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
         return
     apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
     said = "in a batch and alone, weights differ by {}"
-    encoder.require_within(name, apart, DRIFT[encoder.dtype], said, meaning)
+    encoder.require(*Check.within(name, apart, DRIFT[encoder.dtype], said, meaning))
 
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: Tensor) -> list[Tensor]:

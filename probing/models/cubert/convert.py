@@ -128,8 +128,10 @@ def _fields(message: bytes) -> dict[int, list]:
             (size,), position = _numbers(message, position, 1)
         elif kind != 5:
             raise ValueError("a field of its index has an unknown type")
-        value = size if kind == 0 else message[position : position + size]
-        position += 0 if kind == 0 else size
+        value: int | bytes = size
+        if kind != 0:
+            value = message[position : position + size]
+            position += size
         fields.setdefault(tag >> 3, []).append(value)
     return fields
 

@@ -225,10 +225,6 @@ class Vocabulary:
         self._longest = max(map(len, entries))
         self.encode = functools.lru_cache(maxsize=1 << 16)(self._encode)
 
-    def text(self) -> str:
-        """The file's text: the entries, without quotes."""
-        return "\n".join(self.entries)
-
     def _encode(self, piece: str, goes_on: bool) -> list[tuple[int, int, int]]:
         """The sub-tokens of a piece: the id, and the first and last (inclusive) character of the
         piece that it spells.
@@ -342,7 +338,8 @@ class CubertTokenizer(PreTrainedTokenizer):
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
-        return (str(write(Path(save_directory, "vocab.txt"), self.vocabulary.text())),)
+        entries = "\n".join(self.vocabulary.entries)
+        return (str(write(Path(save_directory, "vocab.txt"), entries)),)
 
 
 def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
