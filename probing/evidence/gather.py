@@ -36,11 +36,9 @@ from probing.evidence.masked import holding
 from probing.evidence.protocols import (
     ChosenHits,
     Comparison,
-    apply,
-    check_alike,
-    choice_of,
-    choose_least,
     compare,
+    held_out,
+    published,
 )
 from probing.evidence.submission import Submission, instead_of_board
 from probing.evidence.submission_attention import (
@@ -268,15 +266,11 @@ class Evidence:
     @cached_property
     def hits(self) -> dict[str, ChosenHits]:
         """Protocol -> the hits of the model's heads."""
-        test = self.probed.test
-        validation = self.probed.validation
-        check_alike(validation.ledger, test.ledger)
-        held_out = choice_of(validation)
-        if len(self._unread):
-            held_out = choose_least(validation.ledger, test.ledger, self._unread)
+        test = self.probed.test.ledger
+        validation = self.probed.validation.ledger
         return {
-            PUBLISHED: apply(test.ledger, choice_of(test)),
-            HELD_OUT: apply(test.ledger, held_out),
+            PUBLISHED: published(test),
+            HELD_OUT: held_out(validation, test, self._unread),
         }
 
     @cached_property

@@ -111,11 +111,10 @@ class Masked:
     def tells(self, node_type: str, outcome: str) -> bool:
         """True if an effect on an outcome is more than a filler has, too: similarity is where it
         beats all fillers in both arms."""
-        if outcome in SIMILARITIES and not all(
-            gain.separated for gain in self.gains[outcome][node_type]
-        ):
-            return False
-        return self.restores(node_type)
+        if outcome not in SIMILARITIES:
+            return self.restores(node_type)
+        beaten = all(gain.separated for gain in self.gains[outcome][node_type])
+        return beaten and self.restores(node_type)
 
 
 def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
@@ -189,30 +188,20 @@ def gather(files: Sequence[Path]) -> list[Masked]:
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
             shared[name] = functions
-    return [
-        _masked_evidence(result, measured, shared)
-        for (_, result), measured in zip(results.values(), all_hits)
-    ]
-
-
-def _masked_evidence(
-    result: MaskResult, measured: dict[str, Hits], shared: dict[str, np.ndarray]
-) -> Masked:
-    compared = measured[COMPARED]
-    functions = {name: shared[name] for name in result.node_types if name in shared}
-    first = result.ledger.rows[result.ledger.rows["copy"] == 0]
-    masked = {}
-    for name, chosen in functions.items():
-        of_type = first["node_type"] == result.ledger.node_types.index(name)
-        masked[name] = int(first["masked"][of_type & np.isin(first["function"], chosen)].sum())
-    known = sum(len(group.places) for group in compared.groups.values())
-    uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(map(len, functions.values()))}
-    return Masked(
-        result,
-        hits={outcome: hits.cells(functions) for outcome, hits in measured.items()},
-        masked=masked,
-        uncompared=uncompared,
-    )
+    models = []
+    for (_, result), measured in zip(results.values(), all_hits):
+        common = {name: shared[name] for name in result.node_types if name in shared}
+        first = result.ledger.rows[result.ledger.rows["copy"] == 0]
+        masked = {}
+        for name, chosen in common.items():
+            of_type = first["node_type"] == result.ledger.node_types.index(name)
+            masked[name] = int(first["masked"][of_type & np.isin(first["function"], chosen)].sum())
+        compared = sum(len(group.places) for group in measured[COMPARED].groups.values())
+        unshared = compared - sum(len(places) for places in common.values())
+        of_shared = {outcome: of_all.cells(common) for outcome, of_all in measured.items()}
+        uncompared = {FAILED: len(first) - compared, UNSHARED: unshared}
+        models.append(Masked(result, of_shared, masked, uncompared))
+    return models
 
 
 def gains(measured: Hits) -> dict[str, list[FillerGain]]:

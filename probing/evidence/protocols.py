@@ -28,7 +28,6 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.result import ProbeResult
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, corrected, family
 
@@ -171,8 +170,12 @@ def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
 def choose(ledger: RankLedger) -> Choice:
     """The best head of each rule, relation and k, ties as in `score`."""
     counts = ledger.counts()
-    by_rule = [score(counts, KS, rule)["relations"] for rule in RULES]
-    return {name: _heads_by_rule([of_rule[name] for of_rule in by_rule]) for name in by_rule[0]}
+    choice: Choice = {name: np.empty((*_BY_RULE_AND_K, 2), int) for name in counts.counts}
+    for number, rule in enumerate(RULES):
+        for name, cells in score(counts, KS, rule)["relations"].items():
+            heads = [(cells[str(k)]["layer"], cells[str(k)]["head"]) for k in KS]
+            choice[name][number] = heads
+    return choice
 
 
 def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[int]) -> Choice:
@@ -201,23 +204,6 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     return choice
 
 
-def choice_of(result: ProbeResult) -> Choice:
-    """The heads of the scores of a result: what `choose` chooses on its ledger."""
-    return {
-        name: _heads_by_rule([entry[rule] for rule in RULES])
-        for name, entry in result.relations.items()
-    }
-
-
-def _heads_by_rule(by_rule: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """Layers and heads (rules, k, 2), from those by k for each rule."""
-    heads = np.empty((len(by_rule), len(KS), 2), int)
-    for row, cells in zip(heads, by_rule):
-        for column, k in enumerate(map(str, KS)):
-            row[column] = cells[k]["layer"], cells[k]["head"]
-    return heads
-
-
 def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits:
     """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not
     have."""
@@ -233,14 +219,9 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
                 "heads: choose on a ledger of the same model"
             )
         chosen[..., number] = np.moveaxis(heads, -1, 0)
-    layer, head = chosen  # (rules, k, relations)
-    rule = np.arange(len(RULES))[:, None, None]
-    within = np.empty((*_BY_RULE_AND_K, len(ledger)), bool)
-    for part, ranks in ledger.parts():
-        relation = ledger.relation[part]
-        edge = np.arange(len(relation))
-        rank = ranks[rule, edge, layer[..., relation], head[..., relation]]
-        within[..., part] = rank < np.array(KS)[:, None]
+    layer, head = chosen.swapaxes(1, 2)  # (k, rules, relations)
+    ranks = ledger.of_heads(layer, head).swapaxes(0, 1)
+    within = ranks < np.array(KS)[:, None]
     names = np.asarray(ledger.relations, object)[ledger.relation]
     every = Hits.of_rows(
         ledger.function,

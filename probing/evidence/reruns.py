@@ -353,7 +353,8 @@ class RanksVerifier(Verifier[Probing]):
         listener = partial(RankBounds, slack=SLACK[settings.precision])
         parts = self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener))
         for part, bounds in parts:
-            places = np.concatenate([_edges_of(claimed, function.index) for function in part])
+            edges_of = [np.flatnonzero(claimed.function == function.index) for function in part]
+            places = np.concatenate(edges_of)
             again[:, places], least, most = np.moveaxis(bounds, -1, 0)
             ranks = claimed.ranks[:, places]
             impossible = (ranks < least) | (ranks > most)
@@ -377,11 +378,6 @@ class RanksVerifier(Verifier[Probing]):
 def _relation_names(edges: EdgeTable) -> np.ndarray:
     """The relation of each edge: objects (E,)."""
     return np.asarray(edges.relations, dtype=object)[edges.relation]
-
-
-def _edges_of(ledger: RankLedger, function: int) -> np.ndarray:
-    """The places of a function's edges."""
-    return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
 def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]) -> Points:
@@ -564,19 +560,17 @@ class _LogProbabilities(Verifier[S]):
         rows = super().rerun(functions).rows
         tolerance = dict(self.TOLERANCE)
         if self.experiment.settings.precision != "float32":
-            other = self._alone(functions)
+            # each text is a batch
+            batched, self.experiment.scorer = (
+                self.experiment.scorer,
+                Scorer(self.experiment.model, 1),
+            )
+            other = super().rerun(functions).rows
+            self.experiment.scorer = batched
             for name in tolerance:
                 apart = np.abs(rows[name] - other[name])
                 tolerance[name] += SPREAD * float(apart.max())
         return Rerun(rows, tolerance)
-
-    def _alone(self, functions: Sequence[Any]) -> np.ndarray:
-        """The rows, of which each text is a batch."""
-        batched, self.experiment.scorer = self.experiment.scorer, Scorer(self.experiment.model, 1)
-        try:
-            return super().rerun(functions).rows
-        finally:
-            self.experiment.scorer = batched
 
 
 class PreferenceVerifier(_LogProbabilities[Preferring]):

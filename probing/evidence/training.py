@@ -118,10 +118,9 @@ def _of_attention(session: Session, language: str, functions: int) -> dict[str, 
         "held_out": _mean_uas(held_out(validation, test)),
         "best_rule": _best_rule(language, results[0].settings.direction, *read),
     }
-    hard = beyond(validation, test)
-    if hard is None:
-        return numbers
-    return {**numbers, "beyond_offset": _mean_uas(hard.chosen)}
+    if (hard := beyond(validation, test)) is not None:
+        numbers["beyond_offset"] = _mean_uas(hard.chosen)
+    return numbers
 
 
 def _of_decoder(session: Session, language: str, functions: int) -> dict[str, float]:
@@ -174,9 +173,7 @@ def _mean_uas(chosen: ChosenHits) -> float:
 
 
 def _average(numbers: Any) -> float:
-    if len(numbers):
-        return float(np.mean(numbers))
-    return math.nan
+    return float(np.mean(numbers)) if len(numbers) else math.nan
 
 
 @cache
@@ -275,15 +272,14 @@ class SyntaxCallback(TrainerCallback):
         if state.is_world_process_zero and not self.failed:
             asked = control.should_log
             try:
-                self.trainer.log(self._evaluated())
+                if self.trainer.is_fsdp_enabled or self.trainer.is_deepspeed_enabled:
+                    raise ModelError(
+                        "its weights are spread over processes: evaluate what it saves"
+                    )
+                self.trainer.log(evaluate(self.trainer.model, self.tokenizer, **self.options))
             except Exception as error:  # whatever it is, it must not end a training
                 self.failed = True
                 logger.warning("syntax is not evaluated any more: %s", error_line(error))
             control.should_log = asked  # logging takes back what the trainer was about to log
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.barrier()
-
-    def _evaluated(self) -> dict[str, float]:
-        if self.trainer.is_fsdp_enabled or self.trainer.is_deepspeed_enabled:
-            raise ModelError("its weights are spread over processes: evaluate what it saves")
-        return evaluate(self.trainer.model, self.tokenizer, **self.options)

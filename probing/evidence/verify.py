@@ -77,9 +77,6 @@ REVISION = "revision"
 """The name of the check that the weights are those of a branch or tag."""
 
 _BUDGET = -math.log(MISSED)
-_CERTAIN = 1e300
-"""A rate at which every function with any influence is drawn."""
-
 _COMMIT = 40  # digits
 
 Points = Mapping[str, np.ndarray]
@@ -173,8 +170,6 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
     """The rate at which about so many functions are drawn."""
     if number is None:
         return _BUDGET / ENOUGH
-    if number >= np.count_nonzero(largest):
-        return _CERTAIN
     low = 0.0
     high = 1e9
     for _ in range(100):
@@ -247,7 +242,10 @@ class Verification:
     @property
     def verdict(self) -> str:
         """ACCEPTED, REJECTED or UNCHECKED."""
-        return _verdict_of(self.checks)
+        passed = [check.passed for check in self.checks]
+        if False in passed:
+            return REJECTED
+        return UNCHECKED if None in passed else ACCEPTED
 
     @property
     def accepted(self) -> bool:
@@ -255,7 +253,7 @@ class Verification:
 
     def accepted_but_for(self, name: str) -> bool:
         """True if all other checks passed."""
-        return _verdict_of([check for check in self.checks if check.name != name]) == ACCEPTED
+        return all(check.passed for check in self.checks if check.name != name)
 
     @property
     def checkable(self) -> bool:
@@ -267,13 +265,6 @@ class Verification:
         """The findings of the checks that did not pass."""
         failed = (check for check in self.checks if not check.passed)
         return "; ".join(f"{check.name}: {check.finding}" for check in failed)
-
-
-def _verdict_of(checks: Sequence[Criterion]) -> str:
-    passed = [check.passed for check in checks]
-    if False in passed:
-        return REJECTED
-    return UNCHECKED if None in passed else ACCEPTED
 
 
 def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
@@ -290,10 +281,7 @@ def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
 def report(verification: Verification) -> Sequence[str]:
     """One line per check, and the verdict."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
-    lines = []
-    for name, passed, finding in verification.checks:
-        line = f"{mark[passed]} {name}: {finding}"
-        lines.append(line)
+    lines = [f"{mark[passed]} {name}: {finding}" for name, passed, finding in verification.checks]
     verdict = verification.verdict
     if verdict != ACCEPTED:
         return [*lines, verdict.upper()]
@@ -535,13 +523,9 @@ def verify_each(
         fields = ("model", "revision", "dtype", "max_length")
         return sessions.setdefault(tuple(getattr(session, name) for name in fields), session)
 
-    def again(verifier: Verifier) -> tuple[Criterion, Draw]:
-        rng = rng_of(verifier.ledger.digest(), seed)
-        return verifier.again(functions, everything, rng)
-
     for result in results:
         try:
-            yield _verified_result(Path(result), session_of, data, again)
+            yield _verified_result(Path(result), session_of, data, functions, everything, seed)
         except LedgerError as error:
             yield error
 
@@ -550,12 +534,11 @@ def _verified_result(
     file: Path,
     session_of: Callable[[Path, Any], Session],
     data: Any,
-    again: Callable[[Verifier], tuple[Criterion, Draw]],
+    functions: int | None,
+    everything: bool,
+    seed: int | None,
 ) -> Verification:
-    """The checks of a result.
-
-    `session_of`: loads the model of a result with these settings; `again`: runs a part of it again.
-    """
+    """The checks of a result; `session_of`: loads the model of a result with these settings."""
     path = ledger_path(file)
     instrument = registry.instrument(instrument_of(path) or ATTENTION, path)
     text = read_text(file)
@@ -585,18 +568,18 @@ def _verified_result(
     here = _version_and_labels(ours)
     checks.append(same("data", theirs, here, data is not None))
     if len(ours.revision) == _COMMIT:
-        check = _check_reference(settings.model, ours.revision)
-        checks.append(check)
-        verification.reference = check.finding if check.passed else ""
+        checks.append(_check_reference(settings.model, ours.revision))
+        if checks[-1].passed:
+            verification.reference = checks[-1].finding
     verifier = instrument.verifier(file, result, experiment)
     for step in (verifier.unlike, verifier.counted):
         if verification.checkable:
             checks += step()
     if verification.checkable and checks[-1].passed:
-        check, drawn = again(verifier)
+        verification.ledger = result.ledger.digest()
+        check, drawn = verifier.again(functions, everything, rng_of(verification.ledger, seed))
         checks.append(check)
         verification.functions, verification.bounds = len(drawn.places), drawn.bounds
-        verification.ledger = result.ledger.digest()
     return verification
 
 
