@@ -205,6 +205,7 @@ CASES = [
     (put("T1", "jaccard", 3 * MILLION // 2), "share is above 1"),
     (put("T1", "sorensen_dice", MILLION // 2), DICE),
     (put("T0", "sorensen_dice", MILLION // 10), "no such Sorensen-Dice"),
+    (put("T0", "sorensen_dice", MILLION), "no such Sorensen-Dice"),
     (put("T1", "levenshtein", MILLION), "in order than in common"),
     (put("T1", "restored", 123_456), "not one of its masked"),
     (put("T1", "log_probability", 0), "too likely"),

@@ -19,7 +19,8 @@ from support.evidence import reprobed
 import probing.instruments.attention.probe
 import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from codesyntax_dataset.protocol import TABLE_KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing import probe
 from probing.cli import main
 from probing.evidence import reruns
@@ -292,6 +293,20 @@ def test_relations_in_no_mean_weigh_nothing_in_one(ledgers):
     assert whole.keys() == part.keys()
     for name, points in whole.items():
         np.testing.assert_allclose(points, part[name], err_msg=name)
+
+
+def test_hits_of_functions_are_those_of_plain_loops(ledgers):
+    """Of every head, by each rule and k of tables, in each function that has the relation."""
+    *_, validation = ledgers
+    for number, rule in enumerate(RULES):
+        for found in reruns._rows_by_relation(validation, rule):
+            of_relation = validation.relation == validation.relations.index(found.relation)
+            for place, function in enumerate(found.functions.tolist()):
+                ranks = validation.ranks[number, of_relation & (validation.function == function)]
+                assert found.edges[place] == len(ranks)
+                for hits, k in zip(found.hits, TABLE_KS, strict=True):
+                    expected = (ranks < int(k)).sum(axis=0).ravel()
+                    assert hits[place].tolist() == expected.tolist()
 
 
 def test_three_draws_accept_the_honest_pair(ledgers, both):
