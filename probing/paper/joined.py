@@ -30,13 +30,11 @@ KEY = ["config", "measure", "rule", "k", "group", "system"]
 """The columns by which our numbers are joined with the paper's."""
 
 KINDS_OF = {
-    "edges": (COUNT, COUNT_DIFFERENCE),
-    "errors": (COUNT, COUNT_DIFFERENCE),
-    "functions": (COUNT, COUNT_DIFFERENCE),
-    "T1 mean": (ROUNDED, SIGNED),
-    "T1 deviation": (ROUNDED, SIGNED),
-    "T0 mean": (ROUNDED, SIGNED),
-    "T0 deviation": (ROUNDED, SIGNED),
+    **dict.fromkeys(("edges", "errors", "functions"), (COUNT, COUNT_DIFFERENCE)),
+    **dict.fromkeys(
+        ("T1 mean", "T1 deviation", "T0 mean", "T0 deviation"),
+        (ROUNDED, SIGNED),
+    ),
     "T1 − T0, paired": (EFFECT, SIGNED),
     **dict.fromkeys(("uas", "offset", "attended"), (PERCENT, POINTS)),
 }

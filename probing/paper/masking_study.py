@@ -58,9 +58,6 @@ _TRIPLE_QUOTED = re.compile(r'"""(?:.|\n)*?"""|' + r"'''(?:.|\n)*?'''")
 
 STUDY_TITLE = "SyntaxEval, reproduced"
 
-SIMILARITY_OF_FIGURES = "jaccard"
-"""The similarity of the figures."""
-
 
 @dataclass(frozen=True)
 class Study:
@@ -153,11 +150,8 @@ def published_name(model: str) -> str | None:
     >>> published_name("models/codebert-base-mlm"), published_name("gpt2")
     ('microsoft/codebert-base-mlm', None)
     """
-    last = model.rstrip("/").rpartition("/")[2].lower()
-    for name in syntaxeval.MODELS:
-        if name.rpartition("/")[2].lower() == last:
-            return name
-    return None
+    names = {name.rpartition("/")[2].lower(): name for name in syntaxeval.MODELS}
+    return names.get(model.rstrip("/").rpartition("/")[2].lower())
 
 
 def text(code: str) -> str:
@@ -176,14 +170,23 @@ def prepare(
     data: Path,
     exclude_repositories: str | os.PathLike[str] | None = None,
 ) -> int:
-    """Write the functions as the study read them into `output`, and build their dataset in the
-    folder `data`; return how many were read."""
+    """Write the first functions of the split test, as CodeSearchNet has them and the study read
+    them, into `output`, and build their dataset in the folder `data`; return how many were read."""
     without = frozenset[str]()
     if exclude_repositories is not None:
         without = corpus.read_repositories(exclude_repositories)
-    read = _write(asked, output / SOURCE / MEMBER, without)
+    rows: list[str] = []
+    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), without):
+        if function.partition != "test" or len(rows) == asked.limit:
+            break  # test comes first
+        fields = {name: getattr(function, name) for name in FIELDS}
+        fields["code"] = text(function.code)
+        rows.append(json.dumps(fields, ensure_ascii=False))
+    content = "".join(f"{row}\n" for row in rows).encode()
+    # the same bytes at any time
+    atomic.write(output / SOURCE / MEMBER, gzip.compress(content, mtime=0))
     build(str(output / SOURCE), [STUDY_CONFIG], data, overwrite=True)
-    return read
+    return len(rows)
 
 
 def published(t1: ArrayLike, t0: ArrayLike) -> float:
@@ -204,20 +207,6 @@ def published(t1: ArrayLike, t0: ArrayLike) -> float:
             "the published effect needs at least two functions: it depends on the second"
         )
     return float(differences.mean() + differences[1]) / 2
-
-
-def _write(asked: Inputs, file: Path, without: frozenset[str]) -> int:
-    """Write the first functions of the split test as CodeSearchNet has them; return how many."""
-    rows: list[str] = []
-    for function in corpus.read(asked.sources[STUDY_CONFIG], STUDY_CONFIG, Skips(), without):
-        if function.partition != "test" or len(rows) == asked.limit:
-            break  # test comes first
-        fields = {name: getattr(function, name) for name in FIELDS}
-        fields["code"] = text(function.code)
-        rows.append(json.dumps(fields, ensure_ascii=False))
-    content = "".join(f"{row}\n" for row in rows).encode()
-    atomic.write(file, gzip.compress(content, mtime=0))  # the same bytes at any time
-    return len(rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- the page
@@ -285,7 +274,7 @@ def _inputs(study: Study) -> Iterator[list[str]]:
 
 def _figure_3(by_type: Frame) -> Part:
     """The study's Figure 3: ours, and the study's numbers."""
-    rows = by_type[by_type["rule"] == SIMILARITY_OF_FIGURES].set_index("group")
+    rows = by_type[by_type["rule"] == "jaccard"].set_index("group")
     ours, published = rows[rows["measure"] == PAIRED], rows[rows["measure"] == ESTIMATOR]
     kinds = sorted(ours.index.unique())
     panels = {}

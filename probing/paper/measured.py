@@ -39,7 +39,7 @@ without. The first token does not tell.
 """
 
 
-_WITHOUT_MODEL = (*(kind.title() for kind in BASELINES), DATASET)
+BASELINE_SYSTEMS = tuple(kind.title() for kind in BASELINES)
 
 
 class ProbedModel(NamedTuple):
@@ -75,10 +75,10 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     picks = pick(edges, LANGUAGES[language].direction)
     baselines = ledger(edges, picks)
     rows: list[ScoreRow] = []
-    for kind in BASELINES:
-        if kind.title() in paper.scores(language, "first"):
+    for kind, system in zip(BASELINES, BASELINE_SYSTEMS):
+        if system in paper.scores(language, "first"):
             ranks = baselines if kind == BEST_BASELINE else only(baselines, kind)
-            rows += _means(config, kind.title(), ranks)
+            rows += _means(config, system, ranks)
     for row in _relations(config, OFFSET, only(baselines, "offset")):
         (offset, *_) = picks.names("offset", row.rule, row.group) or ["-"]
         rows.append(row._replace(chosen=str(offset)))
@@ -96,7 +96,7 @@ def system_name(model: str, language: str) -> str:
     """The paper's name of a model that it probed, else its own, which is never that of a baseline:
     a model may be in a folder with such a name."""
     name = paper.name_of(model, language) or model
-    return f"{name} (model)" if name in _WITHOUT_MODEL else name
+    return f"{name} (model)" if name in (*BASELINE_SYSTEMS, DATASET) else name
 
 
 def _common_functions(
@@ -131,9 +131,6 @@ def _relations(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow
                 best = entry["1"]
                 row = ScoreRow(config, relation, system, best["score"], rule=rule)
                 yield row._replace(chosen=head_name(best))
-
-
-BASELINE_SYSTEMS = tuple(kind.title() for kind in BASELINES)
 
 
 def printed() -> Iterator[ScoreRow]:

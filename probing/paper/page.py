@@ -57,10 +57,6 @@ class Exhibit(NamedTuple):
     def id(self) -> str:
         return self.name.lower().replace(" ", "-")
 
-    @property
-    def is_figure(self) -> bool:
-        return self.name.startswith("Figure")
-
     def select(self, reproduction: Reproduction) -> Frame:
         frame = reproduction.frame
         matches = (frame["group"] == MEAN) == self.means
@@ -76,7 +72,7 @@ def sections(reproduction: Reproduction) -> list[Section]:
     for exhibit in EXHIBITS:
         title = f"{exhibit.name}. {exhibit.title}"
         section = Section(exhibit.id, title, [exhibit.draw(reproduction, exhibit)])
-        parts[exhibit.is_figure].append(section)
+        parts[exhibit.name.startswith("Figure")].append(section)
     about = specs.text("reproduced", source=paper.source())
     summary: list[Part] = [about, specs.table("inputs", _inputs(reproduction))]
     return [

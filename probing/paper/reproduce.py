@@ -17,7 +17,6 @@ from codesyntax_dataset.measure import BuildReport
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.sources import shown
 from probing.instruments.attention import errors
-from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.probe import probe
 from probing.instruments.masking.mask import mask
 from probing.instruments.masking.result import MaskResult
@@ -34,8 +33,6 @@ _Contents = tuple[str, list[Section]]
 """The title and the sections of a page."""
 
 logger = logging.getLogger(__name__)
-
-REPRODUCE = "reproduce"
 
 DATASET = "codesyntax"
 """The name of each dataset, in signatures, too."""
@@ -87,13 +84,12 @@ def reproduce(
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)
     output = Path(output).resolve()
-    command = REPRODUCE
-    if study != CODESYNTAX:
-        command += f" --study {study}"
-    _check_ours(output, command)
-    languages = CODE if study == CODESYNTAX else (masking_study.STUDY_CONFIG,)
-    if study == SYNTAXEVAL and limit is None:
-        limit = masking_study.STUDY_FUNCTIONS
+    command, languages = "reproduce", [*CODE]
+    if study == SYNTAXEVAL:
+        command, languages = f"reproduce --study {study}", [masking_study.STUDY_CONFIG]
+        limit = limit or masking_study.STUDY_FUNCTIONS
+    check_owned(output, command, ours=lambda file: file.startswith((".", *_REPRODUCED_FOLDERS)))
+    folder.check_ours(output / REPORT, command)
     asked = inputs.read(sources, models, limit, languages)
     run = _Run(asked, output, exclude_repositories, device, tell)
     tell(asked.text())
@@ -130,7 +126,12 @@ class _Run:
             if config in CODE and asked.models[language]:
                 model = asked.models[language][0]
                 ledger = ledgers[model.name]
-                made.errors[config] = self._analysed(model, data, ledger)
+                result = result_path(ledger)
+                path = errors.errors_path(result)
+                if not path.exists():
+                    where = {"model": model.location, "data": data, "device": self.device}
+                    errors.save(errors.analyse(result, **where), result)
+                made.errors[config] = errors.load(path)
                 made.cases.extend(cases.rows(model, data, config, ledger, self.output))
         return page.PAPER_TITLE, page.sections(made)
 
@@ -166,16 +167,6 @@ class _Run:
             ledgers[model.name] = _unshared(result).paths(results)[1]
         return ledgers
 
-    def _analysed(self, model: inputs.Model, data: Path, ledger: Path) -> ErrorAnalysis:
-        """The wrong first choices of a model, analysed once."""
-        result = result_path(ledger)
-        path = errors.errors_path(result)
-        if not path.exists():
-            errors.save(
-                errors.analyse(result, model=model.location, data=data, device=self.device), result
-            )
-        return errors.load(path)
-
     def syntaxeval(self) -> _Contents:
         """The title and the sections of the page."""
         data = self.output / masking_study.STUDY_CONFIG / DATASET
@@ -196,9 +187,3 @@ def _unshared(result: Result | None) -> Result:
             "reproduce runs in one process: start it without accelerate launch or torchrun"
         )
     return result
-
-
-def _check_ours(output: Path, command: str) -> None:
-    """Raise LedgerError unless `output` does not exist, or has only what this command writes."""
-    check_owned(output, command, ours=lambda file: file.startswith((".", *_REPRODUCED_FOLDERS)))
-    folder.check_ours(output / REPORT, command)
