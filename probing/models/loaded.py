@@ -269,10 +269,13 @@ def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) 
         if id(parts.get(name)) in body and is_read(name.removeprefix(f"{model.base_model_prefix}."))
     )
     if lost:
-        raise ModelError(
-            f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}"
-        )
+        raise ModelError(lacking(lost))
     return sorted(name for name in info["missing_keys"] if id(parts.get(name)) not in body)
+
+
+def lacking(names: Sequence[str]) -> str:
+    """What to say of missing weights."""
+    return f"its weights lack {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
 
 
 def positions_of(model: transformers.PreTrainedModel) -> int | None:
