@@ -28,7 +28,6 @@ from probing.models.loaded import (
     LoadedModel,
     body_of,
     borrowed,
-    full_precision,
     quiet,
     without_cache,
 )
@@ -129,12 +128,7 @@ class Encoder(LoadedModel):
     def run(self, inputs: Batch, attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as
         `attention`."""
-        with (
-            borrowed(self.model),
-            attention_of(self.model, attention),
-            full_precision(),
-            torch.inference_mode(),
-        ):
+        with borrowed(self.model), attention_of(self.model, attention):
             return self.model(**inputs, **self._options, **options, return_dict=True)
 
 

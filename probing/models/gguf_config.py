@@ -163,13 +163,14 @@ def configuration(
                 value,
                 "which is not known here, and a model read without it may be another one",
             )
-    tokens = {
-        f"{token}_token_id": fields.get(f"tokenizer.ggml.{key}_token_id")
-        for token, key in {"bos": "bos", "eos": "eos", "pad": "padding"}.items()
-    }
-    tied = "output.weight" not in shapes
     return AutoConfig.for_model(
-        architecture.model_type, vocab_size=vocabulary, tie_word_embeddings=tied, **tokens, **values
+        architecture.model_type,
+        vocab_size=vocabulary,
+        tie_word_embeddings="output.weight" not in shapes,
+        bos_token_id=fields.get("tokenizer.ggml.bos_token_id"),
+        eos_token_id=fields.get("tokenizer.ggml.eos_token_id"),
+        pad_token_id=fields.get("tokenizer.ggml.padding_token_id"),
+        **values,
     )
 
 

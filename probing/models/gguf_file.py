@@ -132,16 +132,11 @@ def _header(reader: Any) -> Header:
             if tensor.tensor_type.name != "F32" or tensor.n_elements > _MOST_LISTED_NUMBERS:
                 raise ValueError(f"its tensor {tensor.name} has {tensor.n_elements:,} numbers")
             factors = tensor.data.tolist()
-    quantization = _file_type(fields.get("general.file_type")) or kinds.most_common(1)[0][0]
-    return Header(fields, shapes, factors, quantization.removeprefix("F32"))
-
-
-def _file_type(number: Any) -> str:
-    """The name of a type of files, such as Q4_K_M, by its number; empty if the number is unknown,
-    or says F32."""
-    gguf = importlib.import_module("gguf")
-    names = {kind.value: kind.name.removeprefix("MOSTLY_") for kind in gguf.LlamaFileType}
-    return names.get(number, "").removeprefix("GUESSED").removeprefix("ALL_F32")
+    types = {kind.value: kind.name for kind in importlib.import_module("gguf").LlamaFileType}
+    file_type = types.get(fields.get("general.file_type"), "").removeprefix("MOSTLY_")
+    if file_type in ("", "GUESSED", "ALL_F32"):  # it says none, or F32
+        file_type = kinds.most_common(1)[0][0].removeprefix("F32")
+    return Header(fields, shapes, factors, file_type)
 
 
 def config_of(header: Header) -> PreTrainedConfig:

@@ -43,6 +43,7 @@ from probing.models.loaded import (
     FailedCheck,
     Loaded,
     check_weights,
+    lacking,
     quiet,
 )
 from probing.models.location import Location, loading, locate
@@ -251,8 +252,7 @@ def _of_files(
         )
         missing = check_weights(weights, info)
     if head and missing:
-        others = " and others" if len(missing) > 3 else ""
-        raise head.missing(files.name, f"its weights lack {', '.join(missing[:3])}{others}")
+        raise head.missing(files.name, lacking(missing))
     known = files.revision or digest_of(weights, files.tokenizer)
     of_head = digest_of_head(weights, files.tokenizer) if head and not files.revision else ""
     return Loaded(
@@ -340,23 +340,21 @@ def described(model: str, revision: str | None) -> Described:
             folder = gguf_file.converted(Path(source.path), sha256(Path(source.path)))
             quantization = gguf_file.quantization_of(folder)
             source = Location(str(folder), name, None)
-        return Described(source, *_config_and_tokenizer(source), name, known, quantization)
-
-
-def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
-    options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(source.path, **options)
-    check_parts(config)
-    fields = get_tokenizer_config(source.path, revision=source.commit)
-    if fields.get("tokenizer_class") == "CubertTokenizer":
-        revision = source.commit or "main"
-        return config, CubertTokenizer.from_pretrained(source.path, revision=revision)
-    tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
-    if not isinstance(tokenizer.model_max_length, (int, float)):
-        raise ModelError(
-            f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
-        )
-    return config, tokenizer
+        options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
+        config = AutoConfig.from_pretrained(source.path, **options)
+        check_parts(config)
+        fields = get_tokenizer_config(source.path, revision=source.commit)
+        tokenizer: Any
+        if fields.get("tokenizer_class") == "CubertTokenizer":
+            commit = source.commit or "main"
+            tokenizer = CubertTokenizer.from_pretrained(source.path, revision=commit)
+        else:
+            tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
+        if not isinstance(tokenizer.model_max_length, (int, float)):
+            raise ModelError(
+                f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
+            )
+        return Described(source, config, tokenizer, name, known, quantization)
 
 
 def _device_named(name: str | torch.device | None) -> torch.device:

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models.files import HEAD_MARK
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
 
@@ -88,11 +87,6 @@ class Loaded(NamedTuple):
     max_length: int = PAPER_LENGTH
     quantization: str = ""
     head: str = ""
-
-    @property
-    def with_head(self) -> str:
-        """The revision of the model with its head."""
-        return f"{self.revision}{HEAD_MARK}{self.head}" if self.head else self.revision
 
 
 class LoadedModel:
@@ -275,10 +269,13 @@ def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) 
         if id(parts.get(name)) in body and is_read(name.removeprefix(f"{model.base_model_prefix}."))
     )
     if lost:
-        raise ModelError(
-            f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}"
-        )
+        raise ModelError(lacking(lost))
     return sorted(name for name in info["missing_keys"] if id(parts.get(name)) not in body)
+
+
+def lacking(names: Sequence[str]) -> str:
+    """What to say of missing weights."""
+    return f"its weights lack {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
 
 
 def positions_of(model: transformers.PreTrainedModel) -> int | None:
@@ -313,29 +310,23 @@ def vocabulary_of(model: transformers.PreTrainedModel) -> float:
 
 @contextlib.contextmanager
 def borrowed(model: Any) -> Iterator[None]:
-    """Put the model in evaluation mode; afterwards restore the mode of each part, and the kind of
-    attention, which BigBird changes for good on a short text."""
+    """Run the model in evaluation mode, without gradients, and compute float32 products in float32,
+    without TF32; afterwards restore the mode of each part, and the kind of attention, which BigBird
+    changes for good on a short text."""
     training = [(part, part.training) for part in model.modules()]
     kind = getattr(model, "attention_type", None)
+    precision = torch.get_float32_matmul_precision()
     model.eval()
+    torch.set_float32_matmul_precision("highest")
     try:
-        yield
+        with torch.inference_mode():
+            yield
     finally:
+        torch.set_float32_matmul_precision(precision)
         if kind is not None and model.attention_type != kind:
             model.set_attention_type(kind)
         for part, was_training in training:
             part.training = was_training
-
-
-@contextlib.contextmanager
-def full_precision() -> Iterator[None]:
-    """Compute float32 products in float32, without TF32."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 @contextlib.contextmanager

@@ -263,12 +263,9 @@ def loading(model: str) -> Iterator[None]:
             yield
     except Exception as error:
         # the message may quote an untrusted configuration: no control characters reach the terminal
-        text = "".join(
-            character for character in " ".join(str(error).split()) if character.isprintable()
-        )
-        reason = (
-            text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
-        )
+        reason = text = "".join(filter(str.isprintable, " ".join(str(error).split())))
+        if not isinstance(error, (OSError, ValueError)):
+            reason = f"{type(error).__name__}: {text}"
         if "trust_remote_code" in text:
             reason = "it needs code from its repository, which is never run: use a model that transformers supports"
         elif isinstance(error, OSError) and "model.safetensors" in text:

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from codesyntax_dataset.errors import ModelError
+from probing.models.files import HEAD_MARK
 from probing.models.loaded import (
     DRIFT,
     Batch,
@@ -22,7 +23,6 @@ from probing.models.loaded import (
     LoadedModel,
     borrowed,
     error_line,
-    full_precision,
     largest,
     positions_of,
     quiet,
@@ -52,7 +52,8 @@ class ScoringModel(LoadedModel):
 
     def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
-        self.revision = loaded.with_head
+        if loaded.head:
+            self.revision += HEAD_MARK + loaded.head
         self.mask = mask = self.tokenizer.mask_token_id if masked else None
         if masked and (mask is None or mask >= self.vocabulary):
             among = "" if mask is None else f" among its {self.vocabulary} embeddings"
@@ -87,7 +88,7 @@ class ScoringModel(LoadedModel):
     ) -> Iterator[tuple[slice, Tensor]]:
         """The logits at some positions of a batch: some of these, in order, with their float32 (m,
         vocabulary)."""
-        with borrowed(self.model), full_precision(), torch.inference_mode():
+        with borrowed(self.model):
             if self.why:
                 yield slice(None), self.everywhere(inputs, rows, columns)
                 return
@@ -101,7 +102,7 @@ class ScoringModel(LoadedModel):
     def everywhere(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """The same logits, float32 (M, vocabulary), of those that the model reports for all
         positions."""
-        with borrowed(self.model), full_precision(), torch.inference_mode():
+        with borrowed(self.model):
             return (
                 self.model(**{**self._options, **inputs}, return_dict=True)
                 .logits[rows, columns]
@@ -382,7 +383,7 @@ class InfillingModel(ScoringModel):
         written = numbers[:, 0]
         if len(written) > 1:
             prompt = torch.cat([before, written[:1].to(before)])[None]
-            with borrowed(self.model), full_precision(), torch.inference_mode(), quiet():
+            with borrowed(self.model), quiet():
                 output = self.model.generate(
                     prompt,
                     attention_mask=torch.ones_like(prompt),

@@ -149,11 +149,9 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: Tensor
     """Rows of the last text's attention, (1, H, R, S) for each layer."""
     rows_of_layers: list[Tensor] = []
     last = slice(len(texts) - 1, len(texts))
-
-    def listener(rows: capture.Rows) -> None:
-        rows_of_layers.append(rows(last, positions[None]))
-
-    encoder.forward(encoder.inputs(texts), listener)
+    encoder.forward(
+        encoder.inputs(texts), lambda rows: rows_of_layers.append(rows(last, positions[None]))
+    )
     return rows_of_layers
 
 
@@ -170,7 +168,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
     so that its queries and keys are those of the eager run, without rounding in other layers. The
     second copies are left to our attention function.
     """
-    texts, maps, apart = run.texts, run.maps, float("inf")
+    texts, maps = run.texts, run.maps
     differences: list[float] = []
 
     def listener(rows: capture.Rows) -> Tensor | None:
@@ -193,16 +191,14 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
         # the mean, because rounding may make a mixture of experts route a sub-token differently
         apart = distances.nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
-        check = Check(name, False, error_line(error), meaning)
-    else:
-        worst = max(differences, default=0.0)
-        if len(differences) == len(maps):
-            said = f"they differ by {{}} in layer {differences.index(worst)}"
-            check = Check.within(name, worst, _ROUNDING_OF_DTYPE[encoder.dtype], said, meaning)
-        else:
-            said = f"called {len(differences)} times, expected once for each of {len(maps)} layers"
-            check = Check(name, False, said, meaning)
-    return check, apart
+        return Check(name, False, error_line(error), meaning), float("inf")
+    if len(differences) != len(maps):
+        said = f"called {len(differences)} times, expected once for each of {len(maps)} layers"
+        return Check(name, False, said, meaning), apart
+    worst = max(differences)
+    said = f"they differ by {{}} in layer {differences.index(worst)}"
+    bound = _ROUNDING_OF_DTYPE[encoder.dtype]
+    return Check.within(name, worst, bound, said, meaning), apart
 
 
 def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -46,7 +47,14 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
 def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
     """Raise ModelError for a configuration that asks for far more weights than there are, before
     they are made."""
-    check_asked(config, sum(_weight_count(file) for file in _files(source)))
+    weights = 0
+    for file in _files(source):
+        # the header of a file is checked against its size
+        with safe_open(file, "pt") as tensors:
+            names = tensors.keys()  # it has no other way to go through them
+            shapes = (tensors.get_slice(name).get_shape() for name in names)
+            weights += sum(map(math.prod, shapes))
+    check_asked(config, weights)
 
 
 def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
@@ -91,11 +99,3 @@ def _files(source: Location) -> Iterable[str]:
     index = stored(SAFE_WEIGHTS_INDEX_NAME)
     shards = json.loads(Path(index).read_bytes())["weight_map"].values() if index else ()
     return [file for shard in sorted({*shards}) if (file := stored(shard))]
-
-
-def _weight_count(file: str) -> int:
-    """The number of weights in a safetensors file, by its header, which is checked against its
-    size."""
-    with safe_open(file, "pt") as tensors:
-        names = tensors.keys()  # it has no other way to go through them
-        return sum(torch.Size(tensors.get_slice(name).get_shape()).numel() for name in names)

@@ -209,10 +209,14 @@ def _model(
     shape."""
     weights = {}
     for name, values in variables.items():
-        if not name.endswith(("/adam_m", "/adam_v")):
-            # kernels are (in, out), weights (out, in)
-            turned = values.T if name.endswith("/kernel") else values
-            weights[_in_bert(name)] = torch.from_numpy(turned)
+        module, _, part = name.rpartition("/")
+        if part in ("adam_m", "adam_v"):
+            continue
+        if part.endswith("_embeddings"):
+            module, part = name, "weight"
+        in_bert = f"{module}/{_PARTS.get(part, part)}".replace("/", ".").replace("layer_", "layer.")
+        # kernels are (in, out), weights (out, in)
+        weights[in_bert] = torch.from_numpy(values.T if part == "kernel" else values)
     # the output layer over the vocabulary has the weights of the embeddings, and a bias of its own
     for tied, part in _TIED.items():
         if part in weights:
@@ -243,12 +247,3 @@ _PARTS = {
     "beta": "bias",
     "output_bias": "bias",
 }
-
-
-def _in_bert(name: str) -> str:
-    """The name in BERT of a variable."""
-    module, _, part = name.rpartition("/")
-    name = (
-        f"{name}/weight" if part.endswith("_embeddings") else f"{module}/{_PARTS.get(part, part)}"
-    )
-    return name.replace("/", ".").replace("layer_", "layer.")
