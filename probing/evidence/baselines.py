@@ -82,9 +82,9 @@ class Edges(EdgeTable):
     """E edges, and the keywords among the T tokens of their functions.
 
     `begin`: (E,), the index in `keyword` of the first token of the edge's function. `keyword`: int8
-    (T,), for the concatenated tokens of all functions, an index into the keywords of the language, or -1. `left_out`:
+    (T,), for the concatenated tokens of all functions, an index into `keywords`, or -1. `left_out`:
     bool (T,), the tokens that models never predict (`Variant.never_predicted`). `settings`: the
-    origin of the edges.
+    origin of the edges. `further_keywords`: predictors beyond the keywords of the language.
     """
 
     begin: np.ndarray
@@ -92,6 +92,7 @@ class Edges(EdgeTable):
     left_out: np.ndarray
     language: str
     settings: ScoredSplit
+    further_keywords: tuple[str, ...] = ()
 
     def take(self, mask: np.ndarray) -> Edges:
         """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are
@@ -99,12 +100,17 @@ class Edges(EdgeTable):
         columns = {name: column[mask] for name, column in self.columns.items()}
         return dataclasses.replace(self, **columns, begin=self.begin[mask])
 
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        return LANGUAGES[self.language].keywords + self.further_keywords
+
 
 def read_edges(
     data: Any,
     config: str,
     split: str,
     functions: np.ndarray | None = None,
+    further_keywords: tuple[str, ...] = (),
 ) -> Edges:
     """The edges of one split, or of `functions` only: places in the split, as in the column
     `function` of a ledger.
@@ -114,12 +120,13 @@ def read_edges(
     """
     language = language_of(config)
     variant = variant_of(config)
-    numbers = {word: number for number, word in enumerate(language.keywords)}
-    if len(numbers) > MOST_KEYWORDS:
+    keywords = language.keywords + further_keywords
+    if len(keywords) > MOST_KEYWORDS:
         raise DatasetError(
-            f"{language.title} has {len(numbers)} keywords, expected at most {MOST_KEYWORDS}"
+            f"{language.title} has {len(keywords)} keywords, expected at most {MOST_KEYWORDS}"
         )
     dataset, name = load_functions(data, config, split)
+    numbers = {word: number for number, word in enumerate(keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
     relations: list[str] = []
     labels = label_digest(dataset)
@@ -156,6 +163,7 @@ def read_edges(
         settings=ScoredSplit(
             data=name, labels=labels, config=config, split=split, functions=len(functions)
         ),
+        further_keywords=further_keywords,
     )
 
 
@@ -169,9 +177,10 @@ Listed = dict[tuple[str, str, str], list[int]]
 @dataclass(frozen=True)
 class Picks:
     """Chosen baselines: kind, rule and relation -> predictors, best first, as places in `_offsets` or
-    the keywords of the language."""
+    `keywords`."""
 
     language: str
+    keywords: tuple[str, ...]
     direction: str
     lists: Listed
 
@@ -179,7 +188,7 @@ class Picks:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
         numbers = self.lists.get((kind, rule, relation), [])
         if kind == "keyword":
-            return [LANGUAGES[self.language].keywords[number] for number in numbers]
+            return [self.keywords[number] for number in numbers]
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
         return (sign * _offsets(self.language)[numbers]).tolist()
 
@@ -192,8 +201,7 @@ class Picks:
         rule `first`.
         """
         offsets = _offsets(self.language)
-        keywords = len(LANGUAGES[self.language].keywords)
-        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=keywords)
+        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
         frequent = np.argsort(-occurring, kind="stable")
         lists = {}
         for (kind, rule, name), picked in self.lists.items():
@@ -216,7 +224,7 @@ def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
         (kind, rule, relation): greedy(*pairs, max(KS))
         for kind, rule, relation, _, pairs in _hits_by_relation(edges, direction)
     }
-    return Picks(edges.language, direction, lists)
+    return Picks(edges.language, edges.keywords, direction, lists)
 
 
 def greedy(edge: np.ndarray, number: np.ndarray, length: int) -> list[int]:

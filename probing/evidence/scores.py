@@ -28,7 +28,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, masked
 from probing.evidence.baselines import KINDS, BaselineResult, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, by_instrument
-from probing.evidence.masked import Masked
+from probing.evidence.masked import FillerGain, Masked
 from probing.evidence.protocols import (
     MEASURES,
     MODEL,
@@ -414,10 +414,13 @@ def _masking(model: Masked) -> Iterator[Row]:
         yield from shown.scored_means(T1, T0)
         if outcome in FLOORS:
             for arm, gains in zip(ARMS, zip(*model.gains[outcome].values())):
-                fillers = {name: gain.filler for name, gain in zip(hits.groups, gains)}
-                filled = replace(shown, chosen=lambda node_type, _, of=fillers: of[node_type])
-                over = _of_all_groups({name: gain.gain for name, gain in zip(hits.groups, gains)})
-                yield from filled.rows(over, arm, f"{arm} filled")
+                yield from _over_fillers(shown, dict(zip(hits.groups, gains)), arm)
+
+
+def _over_fillers(shown: _Slice, gains: Mapping[str, FillerGain], arm: str) -> Iterator[Row]:
+    filled = replace(shown, chosen=lambda node_type, measure: gains[node_type].filler)
+    over = _of_all_groups({name: gain.gain for name, gain in gains.items()})
+    yield from filled.rows(over, arm, f"{arm} filled")
 
 
 def _of_all_groups(estimates: Mapping[str, Estimate]) -> Estimate:
