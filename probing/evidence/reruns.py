@@ -611,4 +611,6 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
 
 def _counted(hits: Hits) -> Hits:
     """The same, of which all groups are in the mean if none is."""
-    return hits if hits.counted else replace(hits, left_out=frozenset())
+    if hits.counted:
+        return hits
+    return replace(hits, left_out=frozenset())
