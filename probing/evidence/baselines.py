@@ -202,21 +202,18 @@ class Picks:
         """
         offsets = _offsets(self.language)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
-
-        def added(kind: str, rule: str, name: str, picked: list[int]) -> list[int]:
-            if kind == "keyword":
-                return np.argsort(-occurring, kind="stable").tolist()
-            known = offsets[picked] if picked else np.zeros(1, int)
-            distance = np.abs(offsets[:, None] - known).min(axis=1)
-            numbers = np.argsort(distance, kind="stable")
-            if useless and rule == RULES[0]:
-                numbers = numbers[offsets[numbers] != useless.get(name, 0)]
-            return numbers.tolist()
-
+        frequent = np.argsort(-occurring, kind="stable")
         lists = {}
-        for key, picked in self.lists.items():
-            longer = dict.fromkeys([*picked, *added(*key, picked)])
-            lists[key] = list(longer)[: max(KS)]
+        for (kind, rule, name), picked in self.lists.items():
+            further = frequent
+            if kind != "keyword":
+                known = offsets[picked] if picked else np.zeros(1, int)
+                distance = np.abs(offsets[:, None] - known).min(axis=1)
+                further = np.argsort(distance, kind="stable")
+                if useless and rule == RULES[0]:
+                    further = further[offsets[further] != useless.get(name, 0)]
+            longer = dict.fromkeys([*picked, *further.tolist()])
+            lists[kind, rule, name] = list(longer)[: max(KS)]
         return dataclasses.replace(self, lists=lists)
 
 
@@ -256,10 +253,8 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
         rank = np.full(len(index), WORST_RANK, np.uint8)
         np.minimum.at(rank, edge, place[number])
         ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = rank
-    settings = {
-        "baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
-    }
-    return RankLedger.of(edges, ranks, settings)
+    about = {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
+    return RankLedger.of(edges, ranks, {"baselines": about})
 
 
 def only(ledger: RankLedger, kind: str) -> RankLedger:

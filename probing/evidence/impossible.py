@@ -274,29 +274,16 @@ def of_masking(entry: MaskedSubmission, tables: Tables) -> Problems:
         yield (group.n != 1).any(), f"{name} is counted several times in a function"
     known = np.unique(np.concatenate([hits.of(name) for name in hits.groups]))
     yield len(known) < len(hits.clusters), "a function has none of the node types"
-    compared = sum(len(functions) for functions in read(hits).values())
+    compared = sum(np.count_nonzero(group.sums[T1][-1] > 0) for group in hits.groups.values())
     compared += sum(entry.uncompared.values())
     counts = f"{compared} pairs of a function and a node type are compared or counted as not"
     yield compared != entry.pairs, f"{counts}, but {entry.pairs} were masked"
     for name, group in hits.groups.items():
         arms = np.stack([group.sums[arm] for arm in ARMS])
         for broken, why in _restored(arms, entry.settings):
-            where = np.argwhere(np.atleast_2d(broken))
-            arm = 0
-            cluster = 0
-            if where.size:
-                arm, cluster = where[0].tolist()
-            function = hits.clusters[group.places[cluster]]
-            yield where.size, f"{why}, {ARMS[arm]} of {name} in function {function}"
-
-
-def read(hits: Hits) -> dict[str, np.ndarray]:
-    """Node type -> the functions that the model could read, and whose trees could be compared."""
-    functions = {}
-    for name, group in hits.groups.items():
-        sub_tokens = group.sums[T1][-1]
-        functions[name] = hits.of(name)[sub_tokens > 0]
-    return functions
+            for arm, cluster in np.argwhere(np.atleast_2d(broken))[:1].tolist():
+                function = hits.clusters[group.places[cluster]]
+                yield True, f"{why}, {ARMS[arm]} of {name} in function {function}"
 
 
 def _restored(arms: np.ndarray, settings: MaskSettings) -> Iterator[tuple[np.ndarray, str]]:

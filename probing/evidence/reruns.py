@@ -77,7 +77,6 @@ from probing.instruments.likelihood.result import (
     BITS,
     LEAST_PAIRS,
     MEASURED,
-    ROLES,
     SCORES,
     PreferenceLedger,
     SurprisalLedger,
@@ -128,16 +127,6 @@ class Mean(NamedTuple):
         """What its heads hit of the edges that count; those of *published* are chosen on these."""
         heads = choose(ledger) if self.protocol == PUBLISHED else self.chosen.choice
         return apply(self.edges(ledger), heads, system).at(TABLE_MEASURES).hits
-
-    def points(self, hits: Hits, system: str, against: str | None = None) -> np.ndarray:
-        """What each function adds to the means, or adds more than by another system: (rules * k,
-        F)."""
-        points = np.zeros((len(TABLE_MEASURES), len(hits.clusters)))
-        weight = self.weight
-        for name, group in hits.groups.items():
-            if name in weight:
-                points[:, group.places] += weight[name] * group.gained(system, against)
-        return points
 
 
 def means(
@@ -387,7 +376,10 @@ def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mea
     for mean in by_protocol:
         both = mean.hits(claimed, "claimed").join(mean.hits(again, "again"))
         points = np.zeros((len(CELLS), len(functions)))
-        points[:, np.searchsorted(functions, both.clusters)] = mean.points(both, "claimed", "again")
+        for name, weight in mean.weight.items():
+            if name in both.groups:
+                here = np.searchsorted(functions, both.of(name))
+                points[:, here] += weight * both.groups[name].gained("claimed", "again")
         for cell, of_cell in zip(CELLS, points):
             gained[f"{mean.protocol}: {cell}"] = of_cell
     return gained
@@ -431,12 +423,9 @@ class CopiesVerifier(Verifier[Masking]):
         return _both(pairs, T1, _EFFECT)
 
     def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
-        ledgers = []
-        counts = []
-        for _, (ledger, of_part) in self.in_parts(functions, self.experiment.rows):
-            ledgers.append(ledger.rows)
-            counts.append(of_part)
-        again = np.concatenate(ledgers)
+        parts = (part for _, part in self.in_parts(functions, self.experiment.rows))
+        ledgers, counts = zip(*parts)
+        again = np.concatenate([ledger.rows for ledger in ledgers])
         order = np.lexsort((again["copy"], again["node_type"], again["function"]))
         rows = again[order]
         unsure = np.concatenate(counts)[order]
@@ -444,10 +433,9 @@ class CopiesVerifier(Verifier[Masking]):
         tolerance = {**self.TOLERANCE, HITS: unsure}
         tolerance |= dict.fromkeys(SIMILARITIES, similar)
         share = float(unsure.sum() / rows["masked"].sum())
-        if share <= MOST_UNSURE:
-            return Rerun(rows, tolerance)
         ties = f"{share} of their predictions are near ties, which rounding decides"
-        return Rerun(rows, tolerance, f"{ties}, so they cannot be checked")
+        undecided = f"{ties}, so they cannot be checked" if share > MOST_UNSURE else ""
+        return Rerun(rows, tolerance, undecided)
 
     def row(self, row: np.ndarray) -> str:
         node_type = self.ledger.node_types[row["node_type"]]
@@ -607,8 +595,7 @@ class SurprisalVerifier(_LogProbabilities[Surprising]):
         added = {}
         places = self.places(ledger)
         of_roles = likelihood.of_surprisal(SurprisalResult.from_ledger(ledger))
-        for role in ROLES:
-            hits = of_roles[role]
+        for role, hits in of_roles.items():
             if not hits.names:
                 continue
             counted = _counted(hits)

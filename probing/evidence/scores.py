@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from codesyntax_dataset.protocol import (
 )
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, masked
-from probing.evidence.baselines import KINDS, BaselineResult, Edges, kinds_of
+from probing.evidence.baselines import KINDS, BaselineResult, kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, by_instrument
 from probing.evidence.masked import FillerGain, Masked
 from probing.evidence.protocols import (
@@ -132,9 +131,13 @@ def scores(
     with tempfile.TemporaryDirectory() as folder, clustered_by(cluster, data):
         paths = [item.save(folder) if isinstance(item, Result) else item for item in every]
         files = by_instrument(paths)
-        rows = list(_attention_evidence(files.pop(ATTENTION), data))
+        rows: list[Row] = []
+        if attention := files.pop(ATTENTION):
+            for probed in gather.comparable(attention).values():
+                evidence = gather.gather(probed, data)
+                rows += chain(of_baselines(evidence), *of_models(evidence))
         for group in masked.comparable(files.pop(MASKING)):
-            rows += _masking(masked.gather(group))
+            rows += chain(*map(_masking, masked.gather(group)))
         for instrument, of_instrument in files.items():
             rows_of = _OF_RESULT.get(instrument, _plain)
             for file in of_instrument:
@@ -150,10 +153,6 @@ def frame_of(rows: Iterable[Row]) -> Any:
     return frame.astype({"step": "Int64", "k": "Int64", "n": int, "functions": int, "items": int})
 
 
-def _named_measure(measure: Any) -> Row:
-    return {"measure": measure}
-
-
 @dataclass(frozen=True)
 class _Slice:
     """Hits as rows of the frame. `about`: the cells that all rows share; `of_measure`: those that
@@ -161,7 +160,7 @@ class _Slice:
 
     hits: Hits
     about: Row
-    of_measure: Callable[[Any], Row] = _named_measure
+    of_measure: Callable[[Any], Row] = lambda measure: {"measure": measure}
     chosen: Callable[[str, Any], str | None] = lambda group, measure: None
 
     def rows(
@@ -252,14 +251,6 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 """All systems without a model."""
 
 
-def _attention_evidence(paths: Sequence[Path], data: Any) -> Iterator[Row]:
-    for probed in gather.comparable(paths).values() if paths else ():
-        evidence = gather.gather(probed, data)
-        yield from of_baselines(evidence)
-        for rows in of_models(evidence):
-            yield from rows
-
-
 def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions; p of means corrected over the
     models. `groups`: also of relations, most of the work."""
@@ -285,7 +276,8 @@ def _differences(member: Evidence) -> dict[str, Estimate]:
 def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in member.hits.items():
-        shown = _chosen_scores(chosen, {**about, "protocol": protocol}, partial(_head, chosen))
+        cells = {**about, "protocol": protocol}
+        shown = _Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL, groups)
         if protocol in differences:
             compared = member.comparisons[protocol]
@@ -300,7 +292,7 @@ def _beyond(member: Evidence, differences: Mapping[str, Estimate], groups: bool)
     if model is None or not model.in_mean or rivals is None:
         return
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=BEYOND_OFFSET)
-    shown = _chosen_scores(model.chosen, about, partial(_head, model.chosen))
+    shown = _Slice(model.chosen.hits, about, _rule_and_k, partial(_head, model.chosen))
     yield from shown.by_rule_and_k(MODEL, groups)
     compared = member.beyond_compared
     if compared is None:  # it was scored on other edges than the baselines
@@ -308,8 +300,8 @@ def _beyond(member: Evidence, differences: Mapping[str, Estimate], groups: bool)
     yield from _against(shown, compared, differences[BEYOND_OFFSET], groups)
     without = {**about, **_WITHOUT_MODEL}
     for kind in kinds_of(member.probed.test.settings.config):
-        rival = _chosen_scores(rivals.of(kind, model.chosen), without)
-        yield from rival.by_rule_and_k(kind, groups)
+        rival = rivals.of(kind, model.chosen)
+        yield from _Slice(rival.hits, without, _rule_and_k).by_rule_and_k(kind, groups)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
@@ -339,9 +331,9 @@ def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Itera
     }
     for protocol in PUBLISHED_FIRST:
         for kind in kinds_of(known.settings.config):
-            chosen = known.hits[protocol][kind]
+            hits = known.hits[protocol][kind].hits
             picked = partial(_picked, known, protocol, kind)
-            shown = _chosen_scores(chosen, {**about, "protocol": protocol}, picked)
+            shown = _Slice(hits, {**about, "protocol": protocol}, _rule_and_k, picked)
             yield from shown.by_rule_and_k(kind, groups)
 
 
@@ -349,12 +341,19 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     """Rows of means of random attention: of the best of so many heads, and of one on average."""
     test = first.splits.edges["test"]
     direction = first.probed.test.settings.direction
-    drawn = _random_means(first.splits.edges["validation"], test, direction, heads)
+    validation = first.splits.edges["validation"]
+    scored = random_attention(test, direction, heads)
+    # the best heads on validation are any heads here: draws of the two splits have nothing in common
+    numbered = enumerate(sorted(np.array(validation.relations)[np.unique(validation.relation)]))
+    cells = np.zeros((len(RULES), len(KS), 2), int)
+    any_heads = {name: cells + (0, number % heads) for number, name in numbered}
+    heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
     by_chance = by_relation(test, direction)
     for protocol, chosen in first.hits.items():
-        cells = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
-        shown = _chosen_scores(chosen, cells)
-        yield from shown.rows(drawn[protocol], RANDOM_BEST)
+        cells_of = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
+        shown = _Slice(chosen.hits, cells_of, _rule_and_k)
+        drawn = apply(scored, heads_of[protocol])
+        yield from shown.rows(drawn.hits.mean(drawn.system), RANDOM_BEST)
         if counted := chosen.hits.counted:
             expected = np.mean([by_chance[name] for name in counted], axis=0)
             clusters = len(chosen.hits.drawn.clusters)
@@ -363,31 +362,8 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
             yield from shown.rows(estimate, RANDOM_HEAD)
 
 
-def _random_means(
-    validation: Edges, test: Edges, direction: str, heads: int
-) -> dict[str, Estimate]:
-    numbers = np.unique(validation.relation)
-    on_validation = sorted(validation.relations[number] for number in numbers)
-
-    scored = random_attention(test, direction, heads)
-    # the best heads on validation are any heads here: draws of the two splits have nothing in common
-    cells = np.zeros((len(RULES), len(KS), 2), int)
-    any_heads = {name: cells + (0, number % heads) for number, name in enumerate(on_validation)}
-    heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
-    hits = {name: apply(scored, choice) for name, choice in heads_of.items()}
-    return {name: chosen.hits.mean(chosen.system) for name, chosen in hits.items()}
-
-
 def _rule_and_k(measure: tuple[str, int]) -> Row:
     return {"rule": measure[0], "k": measure[1]}
-
-
-def _chosen_scores(
-    chosen: ChosenHits,
-    about: Row,
-    what: Callable[[str, Any], str | None] = lambda group, measure: None,
-) -> _Slice:
-    return _Slice(chosen.hits, about, _rule_and_k, what)
 
 
 def _against(shown: _Slice, compared: Comparison, mean: Estimate, groups: bool) -> Iterator[Row]:
@@ -423,24 +399,22 @@ def _picked(
 # ---------------------------------------------------------------------------------------------- other instruments
 
 
-def _masking(models: Sequence[Masked]) -> Iterator[Row]:
-    for model in models:
-        settings = model.result.settings
-        in_place = [RANDOM_WEIGHTS] if settings.random_weights else []
-        if settings.control != SUB_TOKENS:
-            in_place.append(settings.control)
-        cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
-        about = _shared_cells(model.result, MASKING, **cells)
-        for outcome, hits in model.hits.items():
-            shown = _Slice(hits, about)
-            for arm in ARMS:
-                yield from shown.scored(arm)
-            yield from shown.rows(_of_all_groups(model.effects[outcome]), T1, T0)
-            yield from shown.scored_means(T1, T0)
-            if outcome in FLOORS:
-                for number, arm in enumerate(ARMS):
-                    gains = {name: both[number] for name, both in model.gains[outcome].items()}
-                    yield from _over_fillers(shown, gains, arm)
+def _masking(model: Masked) -> Iterator[Row]:
+    settings = model.result.settings
+    in_place = [RANDOM_WEIGHTS] if settings.random_weights else []
+    if settings.control != SUB_TOKENS:
+        in_place.append(settings.control)
+    cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
+    about = _shared_cells(model.result, MASKING, **cells)
+    for outcome, hits in model.hits.items():
+        shown = _Slice(hits, about)
+        for arm in ARMS:
+            yield from shown.scored(arm)
+        yield from shown.rows(_of_all_groups(model.effects[outcome]), T1, T0)
+        yield from shown.scored_means(T1, T0)
+        if outcome in FLOORS:
+            for arm, gains in zip(ARMS, zip(*model.gains[outcome].values())):
+                yield from _over_fillers(shown, dict(zip(hits.groups, gains)), arm)
 
 
 def _over_fillers(shown: _Slice, gains: Mapping[str, FillerGain], arm: str) -> Iterator[Row]:

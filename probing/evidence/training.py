@@ -173,7 +173,9 @@ def _mean_uas(chosen: ChosenHits) -> float:
 
 
 def _average(numbers: Any) -> float:
-    return float(np.mean(numbers)) if len(numbers) else math.nan
+    if len(numbers):
+        return float(np.mean(numbers))
+    return math.nan
 
 
 @cache

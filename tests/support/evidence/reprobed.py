@@ -141,7 +141,7 @@ def check_refused(honest: Rows, attack: Attack) -> None:
 def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
     return np.concatenate(
-        [mean.points(mean.hits(test), MODEL).sum(axis=1) for mean in reruns.means(test, validation)]
+        [mean.chosen.hits.mean(MODEL).value for mean in reruns.means(test, validation)]
     )
 
 
