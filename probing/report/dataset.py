@@ -300,4 +300,4 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         config: [relation.offset.mean for relation in counted.relations.values()]
         for config, counted in configs.items()
     }
-    return figures.histograms(panels, "offset: tokens from the head to the dependent")
+    return figures.histograms(panels)

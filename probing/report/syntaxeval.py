@@ -19,8 +19,6 @@ from probing.report.document import Part, Section, Table, tested, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
-MASKED_TITLE = "Masked syntax"
-
 RANDOM = {
     SUB_TOKENS: "as many random sub-tokens",
     SPANS: "random spans of code as long outside of its nodes",
@@ -99,7 +97,7 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
     if not groups:
         return []
     parts: list[Part] = [*map(_verdicts, groups), *method("masking")]
-    return [Section("masking", MASKED_TITLE, parts, [*map(_group, groups), _provenance(groups)])]
+    return [Section("masking", "Masked syntax", parts, [*map(_group, groups), _provenance(groups)])]
 
 
 def _titles(firsts: Sequence[Masked]) -> list[str]:
