@@ -256,23 +256,22 @@ def show(
         raise click.UsageError("--node-type is about masked syntax: give --masked, too")
     from probing.report.pages import check_page
 
-    page_of = "labels.html" if labels else "masked.html" if masked else "attention.html"
-    check_page(target := output or Path(page_of))
+    shows = "labels" if labels else "masked" if masked else "attention"
+    check_page(target := output or Path(f"{shows}.html"))
     if code is None and arguments["id"] is None:
         raise click.UsageError("give --code FILE, or --id N for a function of --data")
     if labels:
         page = probing.show_labels(code, configs=list(configs), relation=relation, **arguments)
-        click.echo(page.save(target))
-        return
-    if model is None:
+    elif model is None:
         raise click.UsageError("give a MODEL, or --labels to see labels without one")
-    if len(configs := tuple(dict.fromkeys(configs))) > 1:
+    elif len({*configs}) > 1:
         raise click.UsageError("attention is shown for one config: give one, or --labels")
-    options.check(configs=configs)
-    quiet_libraries()
-    arguments |= {"config": configs[0], **of_model}
-    if masked:
-        page = probing.show_masked(model, code, node_type=node_type, **arguments)
     else:
-        page = probing.show(model, code, relation=relation, head=head, **arguments)
+        options.check(configs)
+        quiet_libraries()
+        arguments |= {"config": configs[0], **of_model}
+        if masked:
+            page = probing.show_masked(model, code, node_type=node_type, **arguments)
+        else:
+            page = probing.show(model, code, relation=relation, head=head, **arguments)
     click.echo(page.save(target))

@@ -51,7 +51,7 @@ def verify(results: tuple[Path, ...], **arguments: Any) -> None:
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
-    from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report, verify_each
+    from probing.evidence.verify import REJECTED, UNCHECKED, report, verify_each
 
     verdicts = set()
     for result, verification in zip(results, verify_each(results, **arguments)):
@@ -63,13 +63,7 @@ def verify(results: tuple[Path, ...], **arguments: Any) -> None:
         else:
             click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
             verdicts.add(verification.verdict)
-    sys.exit(
-        next(
-            status
-            for verdict, status in ((REJECTED, 1), (UNCHECKED, 3), (ACCEPTED, 0))
-            if verdict in verdicts
-        )
-    )
+    sys.exit(1 if REJECTED in verdicts else 3 if UNCHECKED in verdicts else 0)
 
 
 @main.command()

@@ -169,7 +169,7 @@ def quiet_libraries() -> None:
 def print_made(
     product: Any,
     parts: Callable[[Any], Iterable[object]],
-    wide: bool = False,
+    wide: bool,
     as_json: bool = False,
 ) -> None:
     """Print what a command made, as JSON or as the tables and texts that `parts` makes of it."""
@@ -182,7 +182,7 @@ def print_made(
 
 
 def print_saved(
-    result: Result | None, output: Path | None, wide: bool = False, as_json: bool = False
+    result: Result | None, output: Path | None, wide: bool, as_json: bool = False
 ) -> None:
     """Print a result, and where it is; nothing where there is none: not in the main process, or
     with a shard."""

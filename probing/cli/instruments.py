@@ -203,8 +203,7 @@ def _run_instrument(
     loaded = {option: arguments.pop(option) for option in where_and_how if option in arguments}
     session = Session(options.with_gguf(model, gguf), **loaded)
     for config, split in runs:
-        on = {"config": config, "split": split} if split else {"config": config}
-        print_saved(
-            getattr(probing, name)(session, **on, **arguments), arguments["output"], wide, as_json
-        )
+        on = {"split": split} if split else {}
+        result = getattr(probing, name)(session, config=config, **on, **arguments)
+        print_saved(result, arguments["output"], wide, as_json)
     note_shard(arguments["shard"], arguments["output"])

@@ -97,16 +97,14 @@ def document(board: Board) -> Report:
         for row in table.rows:
             section = Section(_anchor(table), _table_title(table), details_of(table, row))
             details.setdefault(_page_name(row), []).append(section)
-    attention, masked = board.of(ATTENTION), board.of(MASKING)
     links = model_pages(details)
-    guided = [ATTENTION] if attention or not masked else []
-    guides = [method(f"board {name}") for name in (*guided, *([MASKING] if masked else []))]
+    instruments = [name for name in (ATTENTION, MASKING) if board.of(name)] or [ATTENTION]
+    guides = [method(f"board {name}") for name in instruments]
     about = " ".join(topic for topic, *_ in guides)
     left_out = number_of(len(board.left_out), "file")
     source = f"{number_of(len(board), 'submission')}, and {left_out} left out"
-    lines = {table.name: _attention_lines(table, links) for table in attention}
-    sections = [_models_table(table, lines[table.name]) for table in attention]
-    sections += [_masked_models(table, links) for table in masked]
+    sections = [_models_table(table, links) for table in board.of(ATTENTION)]
+    sections += [_masked_models(table, links) for table in board.of(MASKING)]
     reading = [text for _, *texts in guides for text in texts]
     sections.append(Section("reading", "How to read this", reading))
     refused: Table | str = "All files were read."
@@ -203,10 +201,12 @@ def _listed(counts: Mapping[str, int]) -> str:
 # -------------------------------------------------------------------------------------------------- attention probes
 
 
-def _attention_lines(table: BoardTable, links: Mapping[str, str]) -> list[dict[str, Any]]:
+def _attention_lines(
+    table: BoardTable, shown: Sequence[str], links: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """A line for each rule, k, and model or baseline on the same functions, the best first by the
     first of the means shown; each with its `means`, and models with the ranks."""
-    shown, lines = _means_shown(table), []
+    lines = []
     for rule, k in product(RULES, TABLE_KS):
         of_cell: list[dict[str, Any]] = []
         for row, ranks in zip(table.rows, table.ranks):
@@ -217,11 +217,13 @@ def _attention_lines(table: BoardTable, links: Mapping[str, str]) -> list[dict[s
                     gain = row.differences.get(cell)
                     rank = _rank_range(ranks[cell])
                     means[protocol] = {"score": row.means[cell], "difference": gain, "rank": rank}
-            line = {**_on_page(row, links), "means": means}
-            of_cell.append(line)
+            of_cell.append({**_on_page(row, links), "means": means})
         for name, scores in _baselines(table).items():
-            known = [protocol for protocol in shown if (protocol, rule, k) in scores]
-            means = {protocol: {"score": scores[protocol, rule, k]} for protocol in known}
+            means = {
+                protocol: {"score": scores[protocol, rule, k]}
+                for protocol in shown
+                if (protocol, rule, k) in scores
+            }
             of_cell.append({"link": f"{name} baseline", "means": means})
         of_cell.sort(key=lambda line: -_headline_score(line["means"], shown[0]))
         lines += [{"rule": rule, "k": k, **line} for line in of_cell]
@@ -232,10 +234,11 @@ def _headline_score(means: Mapping[str, Any], protocol: str) -> float:
     return means[protocol]["score"].value if protocol in means else 0
 
 
-def _models_table(table: BoardTable, lines: Sequence[Mapping[str, Any]]) -> Section:
-    name, means = _anchor(table), _means_shown(table)
-    shown = specs.table("board-models", lines, name, means=means)
-    return Section(name, _table_title(table), [_facts(table), shown])
+def _models_table(table: BoardTable, links: Mapping[str, str]) -> Section:
+    name, shown = _anchor(table), _means_shown(table)
+    lines = _attention_lines(table, shown, links)
+    models = specs.table("board-models", lines, name, means=shown)
+    return Section(name, _table_title(table), [_facts(table), models])
 
 
 def _means_shown(table: BoardTable) -> tuple[str, ...]:
@@ -325,52 +328,27 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
 # ------------------------------------------------------------------------------------------------------ masked syntax
 
 
-def _masked_means(row: BoardRow, ranks: Mapping[Any, tuple[int, int]]) -> dict[str, Any]:
-    """Outcome -> the mean over node types, with its rank."""
-    t0 = row.entry.scores(T0)
-    return {
-        outcome: {
-            "T1": score,
-            "T0": t0[outcome],
-            "effect": row.differences[outcome],
-            "rank": _rank_range(ranks[outcome]),
-        }
-        for outcome, score in row.means.items()
-    }
-
-
-def _by_type(row: BoardRow) -> list[dict[str, Any]]:
-    """The node types of an entry: their sizes, and the scores by each outcome."""
-    entry, tables = row.entry, row.entry.tables
-    assert isinstance(entry, MaskedSubmission)
-    rows = []
-    for name, outcomes in entry.by_type(tables).items():
-        group = tables[MASKING].groups[name]
-        of_type = {
-            "node_type": name,
-            "marked": [name, "few functions" * group.few],
-            "functions": len(group.n),
-            "masked": masked(tables[MASKING], name),
-        }
-        for outcome, (t1, t0, effect) in outcomes.items():
-            of_type[outcome] = {"T1": t1, "T0": t0, "effect": effect}
-        rows.append(of_type)
-    return rows
-
-
 def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     """The models of a table with their ranks, best first."""
     lines: list[dict[str, Any]] = []
     for row, ranks in zip(table.rows, table.ranks):
-        means = _masked_means(row, ranks).items()
-        titled = {TITLES[outcome]: mean for outcome, mean in means}
+        t0 = row.entry.scores(T0)
+        titled = {
+            TITLES[outcome]: {
+                "T1": row.means[outcome],
+                "T0": t0[outcome],
+                "effect": row.differences[outcome],
+                "rank": _rank_range(ranks[outcome]),
+            }
+            for outcome in _SHOWN
+        }
         lines.append({"titles": titled, **_on_page(row, links)})
     titles = [TITLES[outcome] for outcome in _SHOWN]
     rows = sorted(lines, key=lambda line: -line["titles"][titles[0]]["T1"].value)
     groups = sorted(table.rows[0].entry.tables[MASKING].groups.items())
     counts = ", ".join(f"{name} ({len(group.n):,})" for name, group in groups)
-    settings = {name: table.shared[name] for name in _OF_MASKING}
-    shared = ", ".join(f"{name} {text}" for name, text in settings.items() if text != "None")
+    settings = ((name, table.shared[name]) for name in _OF_MASKING)
+    shared = ", ".join(f"{name} {text}" for name, text in settings if text != "None")
     facts = f"{shared}; mean over each node type ({_units(table)}): {counts}."
     name = _anchor(table)
     shown = specs.table("board-masked-models", rows, name, titles=titles)
@@ -379,9 +357,21 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
 
 def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
-    entry = row.entry
+    entry, tables = row.entry, row.entry.tables
     assert isinstance(entry, MaskedSubmission)
+    rows = []
+    for node_type, outcomes in entry.by_type(tables).items():
+        group = tables[MASKING].groups[node_type]
+        of_type = {
+            "node_type": node_type,
+            "marked": [node_type, "few functions" * group.few],
+            "functions": len(group.n),
+            "masked": masked(tables[MASKING], node_type),
+        }
+        for outcome, (t1, t0, effect) in outcomes.items():
+            of_type[outcome] = {"T1": t1, "T0": t0, "effect": effect}
+        rows.append(of_type)
     name, units = f"{_anchor(table)}-node-types", _units(table)
-    types = specs.table("board-node-types", _by_type(row), name, filed=False, units=units)
+    types = specs.table("board-node-types", rows, name, filed=False, units=units)
     dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
     return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]

@@ -24,7 +24,7 @@ from codesyntax_dataset.sources import SAMPLE
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.report import figures, specs
 from probing.report.document import Table
-from probing.report.pages import Page, Shown, lines_of, page, relations_of, shown
+from probing.report.pages import Page, lines_of, page, relations_of, shown
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
 
@@ -79,24 +79,19 @@ def show_labels(
         title,
         title,
         f"({' and '.join(names)})",
-        signs=list(_KINDS.items()),
-        configs=[_config_labels(function, name, found) for name, found in zip(names, labels)],
+        signs=list(zip(CHANGES, "=~+−")),  # which can be told without colours
+        configs=[
+            {
+                "name": name,
+                "lines": lines_of(function.code, *tuple(zip(*labelled.tokens))[1:]),
+                "edges": [edge[1:] for edge in labelled.edges],
+            }
+            for name, labelled in zip(names, labels)
+        ],
         relations=relations,
         edges=edges,
         opened=relation or by_interest[0],
     )
-
-
-_KINDS = dict(zip(CHANGES, "=~+−"))
-"""The sign of each change, which can be told without colours."""
-
-
-def _config_labels(function: Shown, name: str, labels: Annotation) -> dict[str, object]:
-    """The code and the edges of a config, each edge as its head and the first and the last token of
-    its dependent."""
-    _, start, end = zip(*labels.tokens)
-    lines = lines_of(function.code, start, end)
-    return {"name": name, "lines": lines, "edges": [edge[1:] for edge in labels.edges]}
 
 
 def _edges_of_configs(labels: Sequence[Annotation]) -> list[dict[str, object]]:
@@ -107,10 +102,9 @@ def _edges_of_configs(labels: Sequence[Annotation]) -> list[dict[str, object]]:
             {"relation": edge.relation, "kind": CHANGES[0], "at": [index]}
             for index, edge in enumerate(labels[0].edges)
         ]
-    first, second = labels
     return [
         {"relation": change.place.relation, "kind": change.kind, "at": change.edges}
-        for change in sorted(compare.changes(first, second), key=lambda change: change.place[1:])
+        for change in sorted(compare.changes(*labels), key=lambda change: change.place[1:])
     ]
 
 
@@ -306,4 +300,4 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         config: [relation.offset.mean for relation in counted.relations.values()]
         for config, counted in configs.items()
     }
-    return figures.histograms(panels, "offset: tokens from the head to the dependent")
+    return figures.histograms(panels)

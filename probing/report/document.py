@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich.console
@@ -72,9 +73,6 @@ def tested(estimate: Estimate, *marks: str) -> list[Cell]:
     return [*estimate[:4], *marks]
 
 
-_CODE_WIDTH = 40
-"""The least width of code in a terminal."""
-
 _TYPED = str.maketrans({"−": "-", "–": "-"})
 
 
@@ -109,9 +107,8 @@ class Terminal(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        super().print(
-            *(plain(part) if isinstance(part, str) else part for part in objects), **options
-        )
+        shown = (plain(part) if isinstance(part, str) else part for part in objects)
+        super().print(*shown, **options)
 
 
 def print_parts(parts: Iterable[object], wide: bool = False) -> None:
@@ -215,8 +212,7 @@ class Table:
             written: list[Any] = []
             for column, cell in zip(self.columns, row):
                 values = cell if isinstance(cell, (list, tuple)) else [cell]
-                written += values
-                written += [None] * (len(column.kind.parts) - len(values))
+                written += [*values, *[None] * (len(column.kind.parts) - len(values))]
             writer.writerow(map(in_csv, written))
         return text.getvalue()
 
@@ -230,18 +226,15 @@ class Table:
         if not self.groups:
             frame = frame.droplevel(0, axis="columns")
         aligned = "".join("r" if kind.numeric else "l" for kind in self.kinds)
-        text: str = frame.to_latex(
-            index=False, escape=True, column_format=aligned, multicolumn_format="c"
+        return str(
+            frame.to_latex(index=False, escape=True, column_format=aligned, multicolumn_format="c")
         )
-        return text
 
     @property
     def initial(self) -> list[list[Cell]]:
         """The rows that the page shows initially, and the totals."""
-        return [
-            *next(iter(self.bodies.values()), []),
-            *(row[self.filters :] for row in self.totals),
-        ]
+        first, *_ = *self.bodies.values(), []
+        return [*first, *(row[self.filters :] for row in self.totals)]
 
     @property
     def initial_title(self) -> str:
@@ -290,7 +283,7 @@ class Table:
                 justify="right" if kind.numeric else "left",
                 no_wrap=whole,
                 width=max(map(cell_len, lines)) if whole else None,
-                min_width=_CODE_WIDTH if kind is CODE else None,
+                min_width=40 if kind is CODE else None,
             )
             cells.append(texts)
         for number, row in enumerate(zip(*cells), 1 + len(self.totals) - len(self.initial)):
@@ -365,8 +358,7 @@ class Section:
 def prose(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
     """A text in which what stands between backticks is code; a backtick without another is text."""
     pieces = re.split(r"`([^`\n]+)`", text)
-    written = [code(piece) if number % 2 else plain(piece) for number, piece in enumerate(pieces)]
-    return "".join(written)
+    return "".join(write(piece) for write, piece in zip(cycle((plain, code)), pieces))
 
 
 def in_text(cell: Cell, kind: Kind) -> str:
@@ -423,15 +415,11 @@ def _cell_lines(cell: Cell, kind: Kind, between: str) -> list[str]:
         return [_shown_cell(cell, kind)]
     value, *rest = cell
     if len(kind.parts) < 3:
-        return [
-            _shown_cell(value, kind),
-            *(_shown_cell(part, kind) for part in rest if not _missing(part)),
-        ]
+        known = [value, *(part for part in rest if not _missing(part))]
+        return [_shown_cell(part, kind) for part in known]
     low, high, *more = rest
-    interval = (
-        _shown_cell(low, kind)
-        if _missing(low)
-        else f"{_shown_cell(low, kind)}{between}{_shown_cell(high, kind)}"
+    interval = between.join(
+        _shown_cell(end, kind) for end in ([low] if _missing(low) else [low, high])
     )
     p_and_marks = (part if isinstance(part, str) else f"p {_shown_cell(part, P)}" for part in more)
     return [_shown_cell(value, kind), interval, *p_and_marks]

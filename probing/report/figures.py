@@ -101,30 +101,27 @@ def _draw(axis: Any, places: Any, line: Line) -> None:
         axis.fill_between(places, *bounds, color=line.colour, alpha=0.18, lw=0)
 
 
-def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
-    """Percent over the steps of a training, a panel for each title; lines have a score for each
-    step."""
-    width = 3.4 * len(panels) + 2
-    figure, axes = _panels(1, len(panels), width, 3.5, sharex=True, sharey=True)
-    for axis, (title, lines) in zip(axes[0], panels.items()):
-        for line in lines:
-            _draw(axis, steps, line)
-        axis.set_title(title)
-        axis.set_xlabel("step")
-    scale = axes[0][0]
-    scale.set_ylim(0)
-    scale.set_ylabel("%")
+def over_steps(steps: Sequence[int], title: str, lines: Sequence[Line]) -> Figure:
+    """Percent over the steps of a training; lines have a score for each step."""
+    figure, axes = _panels(1, 1, 5.4, 3.5)
+    axis = axes[0][0]
+    for line in lines:
+        _draw(axis, steps, line)
+    axis.set_title(title)
+    axis.set_xlabel("step")
+    axis.set_ylim(0)
+    axis.set_ylabel("%")
     _legend(figure, axes)
     return figure
 
 
-def histograms(panels: Mapping[str, Sequence[float]], label: str) -> Figure:
-    """How many relations have a number, a panel for each title."""
+def histograms(panels: Mapping[str, Sequence[float]]) -> Figure:
+    """How many relations have an offset, a panel for each title."""
     figure, axes = _panels(1, len(panels), 3.4 * len(panels) + 1, 3)
     for axis, (title, numbers) in zip(axes[0], panels.items()):
         axis.hist(numbers, bins=20)
         axis.set_title(title)
-        axis.set_xlabel(label)
+        axis.set_xlabel("offset: tokens from the head to the dependent")
     axes[0][0].set_ylabel("relations")
     return figure
 
@@ -142,21 +139,20 @@ class Points(NamedTuple):
 def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
     lines = sum(1 + name.count("\n") for name in names)
-    height = max(2.4, 0.22 * lines + 1.1)
+    height, places = max(2.4, 0.22 * lines + 1.1), range(len(names))
     figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:
             values, low, high = stacked(points.values)
-            axis.hlines(range(len(names)), low, high, color=points.colour, lw=1.5)
+            axis.hlines(places, low, high, color=points.colour, lw=1.5)
             look = (
                 {"s": 110, "marker": "|", "linewidths": 2} if points.needs_no_model else {"s": 24}
             )
-            places = range(len(names))
             axis.scatter(values, places, label=points.label, color=points.colour, zorder=3, **look)
         axis.set_xlabel(label)
         axis.locator_params(axis="x", nbins=5)
         axis.set_xlim(left=min(0, axis.get_xlim()[0]))
-    axes[0][0].set_yticks(range(len(names)), names)
+    axes[0][0].set_yticks(places, names)
     axes[0][0].set_ylim(len(names) - 0.5, -0.5)
     _legend(figure, axes)
     return figure

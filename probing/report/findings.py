@@ -29,7 +29,7 @@ from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report.words import RULE, K, distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
-from probing.stats.intervals import FEW_CLUSTERS, Estimate
+from probing.stats.intervals import Estimate
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
@@ -46,10 +46,6 @@ class Score(NamedTuple):
     functions: int = 0
     items: int = 0
     chosen: str = ""
-
-    @property
-    def few_functions(self) -> bool:
-        return self.functions < FEW_CLUSTERS
 
 
 @dataclass
@@ -134,7 +130,7 @@ class Findings:
         """Who and protocol -> group -> its score with one guess."""
         groups: dict[tuple[str, str], dict[str, Score]] = {}
         for (name, protocol, rule, k, group, against), score in self.scores.items():
-            if group != MEAN and not against and (rule, k) == (RULE, int(K)):
+            if group != MEAN and (rule, k, against) == (RULE, int(K), ""):
                 groups.setdefault((name, protocol), {})[group] = score
         return groups
 
@@ -210,19 +206,19 @@ def read_findings(
     all_findings: list[Findings] = []
     names: list[str] = []  # of files
     for shared, probed in progress(list(groups.items()), desc="gathering", unit="config"):
-        title = [shared.config]
-        same_config = [other for other in groups if other.config == shared.config]
-        title += [shared.data] if len({other.data for other in same_config}) > 1 else []
-        title += [shared.split] if shared.split != "test" else []
-        title += (
-            [shared.direction] if shared.direction != language_of(shared.config).direction else []
+        language = language_of(shared.config)
+        datasets = {other.data for other in groups if other.config == shared.config}
+        told = (
+            (shared.config, True),
+            (shared.data, len(datasets) > 1),
+            (shared.split, shared.split != "test"),
+            (shared.direction, shared.direction != language.direction),
         )
-        names.append(", ".join(title))
-        units = language_of(shared.config).units
-        title += [f"partial, {extent(shared.limit, units)}"] if shared.limit is not None else []
-        all_findings.append(
-            _gathered(", ".join(title), file_names(names)[-1], probed, data, relations)
-        )
+        title = ", ".join(text for text, needed in told if needed)
+        names.append(title)
+        if shared.limit is not None:
+            title += f", partial, {extent(shared.limit, language.units)}"
+        all_findings.append(_gathered(title, file_names(names)[-1], probed, data, relations))
     return all_findings
 
 
@@ -239,7 +235,7 @@ def _gathered(
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
     rows = zip(
-        [subject.name for subject, _ in subjects], scores.of_models(ordered, groups=relations)
+        (subject.name for subject, _ in subjects), scores.of_models(ordered, groups=relations)
     )
     one_guess = {
         number: model.hits[HELD_OUT].at([(RULE, int(K))])

@@ -19,8 +19,6 @@ from probing.report.scored import ScoredRow
 from probing.report.words import DIRECTIONS, number_of
 from probing.stats.intervals import family
 
-HEADLINE_TITLE = "What was found"
-
 NAMED = 3
 """The most configs or relations that a sentence names."""
 
@@ -44,7 +42,7 @@ def section(all_findings: Sequence[Findings]) -> Section:
         parts = [sentence(known), models(known), _table_figure(known)]
     elif all_findings:
         parts = ["The results contain controls only, and no model."]
-    return Section("finding", HEADLINE_TITLE, parts)
+    return Section("finding", "What was found", parts)
 
 
 def one_training(all_findings: Sequence[Findings]) -> bool:
@@ -70,9 +68,8 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     if len(alike) <= NAMED:
         return "; ".join([_clause_on_config(alike[0]), *map(_further, alike[1:])]) + "."
     verdicts = [verdict(_best_in_words(findings).difference) for findings in alike]
-    more, less = verdicts.count("higher"), verdicts.count("lower")
-    same = len(alike) - more - less
-    configs = len(alike)
+    more, less, configs = verdicts.count("higher"), verdicts.count("lower"), len(alike)
+    same = configs - more - less
     return specs.text("sentence-of-many", more=more, less=less, same=same, configs=configs)
 
 
@@ -144,11 +141,9 @@ def _further(findings: Findings) -> str:
     return f"in {findings.title}, {clause}"
 
 
-_THAN = {"higher": "more than", "lower": "less than"}
-
-
 def _than(row: ScoredRow, whose: str = "the") -> str:
-    than = _THAN.get(verdict(row.difference), "not significantly different from")
+    words = {"higher": "more than", "lower": "less than"}
+    than = words.get(verdict(row.difference), "not significantly different from")
     baseline = row.best_baseline.value if row.best_baseline else np.nan
     return f"{than} {whose} {baseline:.1f} %"
 
@@ -157,7 +152,6 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     """The table as a picture, of as many rows as fit on a screen."""
     most = max(1, MOST_ROWS // len(all_findings))
     all_edges = _models_shown(all_findings, most)
-    hard = [row.get(BEYOND_OFFSET) for row in all_edges]
 
     def series(rows: Sequence[ScoredRow]) -> list[Points]:
         baselines = [row.best_baseline and row.best_baseline.value for row in rows]
@@ -166,7 +160,7 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
 
     panels = {
         "of all edges, %": series(all_edges),
-        "beyond the best offset, %": series(hard),
+        "beyond the best offset, %": series([row.get(BEYOND_OFFSET) for row in all_edges]),
     }
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(row, len(all_findings) > 1, several_models) for row in all_edges]

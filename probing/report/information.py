@@ -67,11 +67,8 @@ def parts_of(result: InformationResult) -> list[str | Table]:
 def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
     """Group -> the score or difference by each measure, under its key."""
     estimate = hits.by_group(system, against)
-    rows: dict[str, dict[str, Estimate]] = {name: {} for name in hits.groups}
-    for key, measure in zip(keys, hits.measures):
-        for name, of_group in hits.each(estimate, measure).items():
-            rows[name][key] = of_group
-    return rows
+    by_key = {key: hits.each(estimate, measure) for key, measure in zip(keys, hits.measures)}
+    return {name: {key: by_key[key][name] for key in by_key} for name in hits.groups}
 
 
 def _means_by_key(
@@ -127,9 +124,7 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})
-        rows = _surprisals(hits, result.node_types[role])
-        for row, group in zip(rows, result.node_types[role]):
-            row["without"] = unmatched.get(group, 0)
+        rows = _surprisals(hits, result.node_types[role], unmatched)
         totals = []
         if types := len(hits.counted):
             totals = [{"name": f"mean of {types} types", **_means_by_key(hits, *_GAINS)}]
@@ -141,7 +136,9 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
     return [*parts, result.signature, *skipped(functions=result.skips)]
 
 
-def _surprisals(hits: Hits, groups: Mapping[str, Surprisal]) -> list[dict[str, Any]]:
+def _surprisals(
+    hits: Hits, groups: Mapping[str, Surprisal], unmatched: Mapping[str, int]
+) -> list[dict[str, Any]]:
     """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
     nodes have a star."""
     rows, gains = [], _by_group(hits, *_GAINS)
@@ -152,6 +149,7 @@ def _surprisals(hits: Hits, groups: Mapping[str, Surprisal]) -> list[dict[str, A
                 "nodes": values.nodes,
                 "tokens": _token_means(values.tokens),
                 "controls": _token_means(values.controls),
+                "without": unmatched.get(name, 0),
                 **gains[name],
             }
         )

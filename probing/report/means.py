@@ -125,11 +125,11 @@ def _over_steps(key: str, findings: Findings, training: Training) -> Figure:
         edges = _EDGES[protocol]
         panel.append(Line(f"heads, {edges} edges", scores, colour))
         panel.append(Line(f"best baseline, {edges} edges", level, colour, "--"))
-    panels = {f"mean top-{K} UAS over relations": panel}  # the caption has the config
+    heading = f"mean top-{K} UAS over relations"  # the caption has the config
     return specs.figure(
         "steps",
         key,
-        lambda: figures.over_steps(training.steps, panels),
+        lambda: figures.over_steps(training.steps, heading, panel),
         title=findings.title,
         model=training.model,
     )

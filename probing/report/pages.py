@@ -214,17 +214,12 @@ def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
     if id not in ids:
         known = f"its ids run from {min(ids)} to {max(ids)}" if ids else f"it has no {unit}s"
         raise DatasetError(f"{name}/{config}/{split} has no {unit} with the id {id}: {known}")
-    ((row,),) = rows(dataset.select([ids.index(id)]), None)
+    position = ids.index(id)
+    ((row,),) = rows(dataset.select([position]), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
     edges = [Edge(**edge) for edge in row["relations"]]
-    return Shown(
-        f"{name}/{config}/{split}, {unit} {id}",
-        row["code"],
-        ids.index(id),
-        start,
-        end,
-        edges,
-    )
+    title = f"{name}/{config}/{split}, {unit} {id}"
+    return Shown(title, row["code"], position, start, end, edges)
 
 
 def lines_of(code: str, start: Sequence[int], end: Sequence[int]) -> list[list[tuple[str, int]]]:

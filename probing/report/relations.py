@@ -57,7 +57,8 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     """The share of each class in the wrong first choices of each relation."""
-    occurring = [name for name, errors in analysis.classes(rule).items() if errors]
+    counts = analysis.classes(rule)
+    occurring = [name for name, errors in counts.items() if errors]
     by_relation = sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
     rows: list[list[Any]] = []
     for relation, entry in by_relation:
@@ -68,7 +69,6 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
         rows.append([relation, entry.edges, entry.errors, head, *shares])
     title = specs.text("errors-title", settings=analysis.settings, rule=rule)
     table = specs.table("errors", rows, title=title, classes=occurring)
-    counts = analysis.classes(rule)
     errors = sum(counts.values())
     edges = sum(entry.edges for _, entry in by_relation)
     shares = [100 * counts[name] / errors for name in occurring]

@@ -39,8 +39,6 @@ COMMAND = "report"
 
 FORMATS = ("html", *FIGURE_FORMATS)
 
-REPORT_TITLE = "What language models know about the syntax of code"
-
 
 @checked
 def report(
@@ -81,17 +79,20 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     probed = files.pop(ATTENTION)
     tell("reading results, computing intervals and tests")
     masked = read_groups(files[MASKING])
-    others: dict[str, Any] = {}
-    for name in files.keys() - {MASKING}:
-        loaded = map(INSTRUMENTS[name].result.load, files[name])
-        others |= {result.signature: result for result in loaded}
+    loaded = [
+        INSTRUMENTS[name].result.load(file)
+        for name in files.keys() - {MASKING}
+        for file in files[name]
+    ]
+    others = {result.signature: result for result in loaded}
     all_findings = []
     if probed or not any(files.values()):
         all_findings = read_findings(probed, data)
     return Report(
         command=COMMAND,
         source="ledgers",
-        title=REPORT_TITLE + OVER_REPOSITORIES * over_repositories(),
+        title="What language models know about the syntax of code"
+        + OVER_REPOSITORIES * over_repositories(),
         sections=sections(all_findings, masked, [*others.values()]),
     )
 
@@ -137,13 +138,12 @@ def _on_their_own(results: Sequence[Any]) -> list[Section]:
     return sections
 
 
-def fold(sections: list[Section]) -> list[Section]:
-    """The same sections, each folded, and those in them if there are several."""
+def fold(sections: list[Section]) -> None:
+    """Fold each of the sections, and those in them if there are several."""
     for section in sections:
         section.folded = True
         if len(section.sections) > 1:
             fold(section.sections)
-    return sections
 
 
 def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:

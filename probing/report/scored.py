@@ -12,6 +12,7 @@ from probing.evidence.baselines import KINDS
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
+from probing.stats.intervals import FEW_CLUSTERS
 
 
 class ScoredRow(NamedTuple):
@@ -76,7 +77,8 @@ class ScoredRow(NamedTuple):
     @property
     def marked(self) -> list[str]:
         """The cell of the relation."""
-        return with_marks(self.group, self.score is not None and self.score.few_functions)
+        few = self.score is not None and self.score.functions < FEW_CLUSTERS
+        return with_marks(self.group, few)
 
     @property
     def kind(self) -> str:
@@ -97,9 +99,8 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
     return " or ".join(map(str, numbers)) + (" model" if numbers == [1] else " models")
 
 
-def with_marks(relation: str, few_functions: bool = False) -> list[str]:
+def with_marks(relation: str, few_functions: bool) -> list[str]:
     """The cell of a relation: its name, and what keeps it out of the mean or makes it
     unreliable."""
-    marks = ["few functions"] if few_functions else []
-    marks += ["not in mean"] if relation in NOT_IN_MEAN else []
-    return [relation, "; ".join(marks)]
+    marks = {"few functions": few_functions, "not in mean": relation in NOT_IN_MEAN}
+    return [relation, "; ".join(filter(marks.get, marks))]

@@ -75,7 +75,7 @@ def show(
     names = relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     opened = None if head is None else _numbers_of(head, encoder)
-    attention = attention_over(encoder, function, config)
+    attention = _attention_over(encoder, function, config)
     edges: dict[str, list[Any]] = {name: [] for name in names}
     for edge in function.edges:
         edges[edge.relation].append(edge[1:])
@@ -85,20 +85,15 @@ def show(
         encoder.name,
         f"({encoder.revision[:12]}) on {function.name}",
         unit=language_of(config).unit,
-        direction=attention.direction,
         dtype=encoder.dtype,
         layers=encoder.layers,
         heads=encoder.heads,
-        byHead=attention.direction == HEAD_TO_DEPENDENT,
         rules=RULES,
         lines=lines_of(function.code, function.start.tolist(), function.end.tolist()),
         relations=[{"name": name, "edges": edges[name]} for name in names],
         relation=names.index(relation) if relation else 0,
         head=opened,
-        readers=attention.readers.tolist(),
-        kept=attention.tokens.shape[-1],
-        tokens=base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
-        weights=base64.b64encode(attention.weights.tobytes()).decode(),
+        **attention,
     )
 
 
@@ -115,23 +110,15 @@ def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
     )
 
 
-class Attention(NamedTuple):
-    """For every attention head, the tokens to which each token attends most, with weights.
+def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str, Any]:
+    """For every attention head, the tokens to which each token attends most, with weights, as pages
+    store them; raises ModelError for a function that is too long.
 
     `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`,
-    uint8, (layers, heads, rows, count): by descending weight, equal ones by lower token, so that
-    the first token is the prediction. A weight w is stored as 255 times its square root, which
-    preserves small weights.
+    uint8, (layers, heads, rows, kept), in base64: by descending weight, equal ones by lower token,
+    so that the first token is the prediction. A weight w is stored as 255 times its square root,
+    which preserves small weights.
     """
-
-    direction: str
-    readers: np.ndarray
-    tokens: np.ndarray
-    weights: np.ndarray
-
-
-def attention_over(encoder: Encoder, function: Shown, config: str) -> Attention:
-    """The attention of a model over one function; raises ModelError if it is too long."""
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
@@ -153,7 +140,14 @@ def attention_over(encoder: Encoder, function: Shown, config: str) -> Attention:
     fitting = WEIGHT_BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
     listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
     encoder.forward(encoder.inputs([ids]), listener)
-    return Attention(direction, readers, np.stack(listener.tokens), np.stack(listener.weights))
+    return {
+        "direction": direction,
+        "byHead": direction == HEAD_TO_DEPENDENT,
+        "readers": readers.tolist(),
+        "kept": listener.count,
+        "tokens": base64.b64encode(np.stack(listener.tokens).tobytes()).decode(),
+        "weights": base64.b64encode(np.stack(listener.weights).tobytes()).decode(),
+    }
 
 
 class _WholeFunction(EncodedFunction):
@@ -168,7 +162,7 @@ class _TopTokens(BatchListener):
     """Listens to one forward pass over one function, and keeps the first `count` tokens of every
     row.
 
-    `tokens` and `weights` are lists over layers of arrays (heads, rows, count), as in `Attention`.
+    `tokens` and `weights` are lists over layers of arrays (heads, rows, count), as on the page.
     """
 
     def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, count: int):
@@ -190,7 +184,7 @@ class _TopTokens(BatchListener):
         for _, rows in pooled:
             # stable: equal weights by lower token
             weights, tokens = rows.sort(dim=-1, descending=True, stable=True)
-            tokens_of.append(tokens[..., : self.count].cpu().numpy().astype(np.uint16))
+            tokens_of.append(tokens[..., : self.count].cpu().numpy().astype("<u2"))
             roots = (255 * weights[..., : self.count].clamp(0, 1).sqrt()).round()
             weights_of.append(roots.to(torch.uint8).cpu().numpy())
         self.tokens.append(np.concatenate(tokens_of).swapaxes(0, 1))
@@ -200,7 +194,6 @@ class _TopTokens(BatchListener):
 # -------------------------------------------------------------------------------------------------------- masked syntax
 
 _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
-_NO_TEXT = "∅"
 
 
 @checked
@@ -287,14 +280,12 @@ def _arms(
         arms = []
         for copy in pair:
             parts = restoration.restorer.parts(function, copy.copy.positions, copy.filled.predicted)
-            similarities = map(
-                _number, (*copy.similarity, *(floor.jaccard for floor in copy.floors))
-            )
+            similarities = *copy.similarity, *(floor.jaccard for floor in copy.floors)
             arms.append(
                 {
                     "masked": len(copy.copy.positions),
                     "restored": copy.filled.hits,
-                    "similarities": list(zip(_SIMILARITY_TITLES, similarities)),
+                    "similarities": list(zip(_SIMILARITY_TITLES, map(_number, similarities))),
                     "log_probability": _number(copy.filled.log_probability),
                     "lines": restored_lines(parts),
                 }
@@ -345,4 +336,4 @@ def restored_lines(parts: Sequence[Part]) -> list[list[Piece]]:
 def _visible(text: str) -> str:
     if text.isspace():
         text = re.sub(" {4,}", lambda spaces: f"␣×{len(spaces[0])}", text).replace(" ", "␣")
-    return text.translate(_SIGNS) or _NO_TEXT
+    return text.translate(_SIGNS) or "∅"

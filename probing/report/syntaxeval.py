@@ -19,8 +19,6 @@ from probing.report.document import Part, Section, Table, tested, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
-MASKED_TITLE = "Masked syntax"
-
 RANDOM = {
     SUB_TOKENS: "as many random sub-tokens",
     SPANS: "random spans of code as long outside of its nodes",
@@ -99,7 +97,7 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
     if not groups:
         return []
     parts: list[Part] = [*map(_verdicts, groups), *method("masking")]
-    return [Section("masking", MASKED_TITLE, parts, [*map(_group, groups), _provenance(groups)])]
+    return [Section("masking", "Masked syntax", parts, [*map(_group, groups), _provenance(groups)])]
 
 
 def _titles(firsts: Sequence[Masked]) -> list[str]:
@@ -107,11 +105,9 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
     apart."""
     all_settings, titles = [model.result.settings for model in firsts], []
     for settings in all_settings:
-        parts = [settings.config]
-        for name, usual in _USUAL.items():
-            if (value := getattr(settings, name)) != usual:
-                parts.append(f"{name} {value}")
-        titles.append(", ".join(parts))
+        values = {name: getattr(settings, name) for name in _USUAL}
+        unusual = [f"{name} {values[name]}" for name in _USUAL if values[name] != _USUAL[name]]
+        titles.append(", ".join([settings.config, *unusual]))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
         f"{title}, {model.result.run.parser}" if titles.count(title) > 1 else title
@@ -139,13 +135,15 @@ def _verdicts(group: MaskedModels) -> Table:
         functions = group.functions(kind)
         if functions < FEW_CLUSTERS:
             continue
-        verdicts: dict[str, dict[str, str]] = {}
-        for name, model in group.having(kind).items():
-            verdicts[name] = {}
-            for outcome in VERDICTS_ON:
-                tells = model.tells(kind, outcome)
-                said = verdict(model.effects[outcome][kind]) if tells else AS_FILLED
-                verdicts[name][outcome] = said
+        verdicts = {
+            name: {
+                outcome: verdict(model.effects[outcome][kind])
+                if model.tells(kind, outcome)
+                else AS_FILLED
+                for outcome in VERDICTS_ON
+            }
+            for name, model in group.having(kind).items()
+        }
         rows.append({"node_type": kind, "functions": functions, "models": verdicts})
     name = f"{group.name}-verdicts"
     return specs.table("masking-verdicts", rows, name, group=group, models=group.models)
@@ -160,15 +158,15 @@ def _table(group: MaskedModels) -> Table:
     rows = []
     for similarity, kind in product(SIMILARITIES, group.node_types):
         functions = group.functions(kind)
-        marks = "few functions" if functions < FEW_CLUSTERS else ""
-        models = group.having(kind).items()
-        cells = {name: _effect_cells(model, kind, similarity) for name, model in models}
         rows.append(
             {
                 "similarity": _OUTCOME_TITLES[similarity],
-                "node_type": [kind, marks],
+                "node_type": [kind, "few functions" * (functions < FEW_CLUSTERS)],
                 "functions": functions,
-                "models": cells,
+                "models": {
+                    name: _effect_cells(model, kind, similarity)
+                    for name, model in group.having(kind).items()
+                },
             }
         )
     return specs.table("masked", rows, group.name, models=group.models, control=group.control)
@@ -244,8 +242,7 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
     type."""
     measured = hits(result)[SHOWN_SIMILARITY]
     of_fillers = gains(measured)
-    (corrected_effects,) = corrected([measured.by_group(T1, T0)])
-    effects = measured.each(corrected_effects)
+    effects = measured.each(*corrected([measured.by_group(T1, T0)]))
     arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
     rows = []
     for name in sorted(effects, key=lambda name: effects[name].value):
@@ -259,8 +256,6 @@ def masking_parts(result: MaskResult) -> list[str | Table]:
             row |= {arm: arms[arm][name], f"gain_{arm}": gain.gain}
         rows.append(row)
     control = RANDOM[result.settings.control]
-    below: list[str | Table] = [specs.table("masking", rows, result=result, control=control)]
-    below.append(result.signature)
-    if result.failed:
-        below.append(f"failed comparisons, left out of all means: {result.failed}")
-    return [*below, *skipped(functions=result.skips)]
+    table = specs.table("masking", rows, result=result, control=control)
+    failed = [f"failed comparisons, left out of all means: {result.failed}"] * bool(result.failed)
+    return [table, result.signature, *failed, *skipped(functions=result.skips)]

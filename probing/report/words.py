@@ -73,11 +73,6 @@ def method(part: str) -> list[str]:
     return sections[sections.index(part) + 1].strip().split("\n\n")
 
 
-def listed(items: Sequence[str]) -> str:
-    """Items as a list in a sentence."""
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
-
-
 def number_of(number: int, noun: str) -> str:
     """A number of things, in the singular or plural."""
     return f"{number} {noun}" + ("" if number == 1 else "s")

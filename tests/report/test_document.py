@@ -117,7 +117,7 @@ def test_long_configs_take_several_lines_in_the_picture_of_models():
 
 def test_a_picture_drawn_again_has_the_same_bytes():
     def draw():
-        return figures.over_steps([1, 2], {"panel": [Line("heads", np.array([[30.0, 40.0]]), INK)]})
+        return figures.over_steps([1, 2], "panel", [Line("heads", np.array([[30.0, 40.0]]), INK)])
 
     assert figures.drawn(draw) == figures.drawn(draw)
     for form in FIGURE_FORMATS.values():
