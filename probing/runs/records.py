@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import CodeSyntaxError, EntryError
@@ -73,10 +72,10 @@ def exactly(names: Iterable[str]) -> BeforeValidator:
         if isinstance(value, dict):
             for name in names:
                 if name not in value:
-                    raise PydanticCustomError("missing", "", {"name": name})
+                    raise ValueError("missing", name)  # as `explain` takes it
             for name in value:
                 if name not in names:
-                    raise PydanticCustomError("extra_forbidden", "", {"name": name})
+                    raise ValueError("extra_forbidden", name)
         return value
 
     return BeforeValidator(check)
@@ -91,8 +90,11 @@ def explain(error: ValidationError, what: str) -> str:
     if isinstance(raised, CodeSyntaxError):  # of a check of several fields, which says all
         return str(raised)
     steps = [str(step) for step in first["loc"]]
-    if "name" in context:  # of `exactly`, which knows the field but does not stand in it
-        steps.append(context["name"])
+    if (
+        raised is not None and len(raised.args) == 2
+    ):  # of `exactly`, which does not stand in the field
+        kind, name = raised.args
+        steps.append(name)
     path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in steps]
     inside = ".".join(path[:-1]) or what
     if kind == "missing":
