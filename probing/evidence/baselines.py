@@ -248,10 +248,10 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
     for kind, rule, relation, index, pairs in _hits_by_relation(edges, picks.direction):
         edge, number = pairs
         picked = picks.lists.get((kind, rule, relation), [])
-        place = np.full(max(MOST_KEYWORDS, len(_offsets(edges.language))), WORST_RANK, np.uint8)
-        place[picked] = np.arange(len(picked))
+        guess = np.full(max(MOST_KEYWORDS, len(_offsets(edges.language))), WORST_RANK, np.uint8)
+        guess[picked] = np.arange(len(picked))
         rank = np.full(len(index), WORST_RANK, np.uint8)
-        np.minimum.at(rank, edge, place[number])
+        np.minimum.at(rank, edge, guess[number])
         ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = rank
     about = {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
     return RankLedger.of(edges, ranks, {"baselines": about})
@@ -397,13 +397,13 @@ def _offsets(language: str) -> np.ndarray:
 def _offset_hits(edges: Edges) -> Iterator[Pairs]:
     """By each rule the offsets that hit edges, which are a run, as places in `_offsets`."""
     allowed = LANGUAGES[edges.language].offsets
-    place = np.full(len(allowed), -1)
-    place[_offsets(edges.language) - allowed[0]] = np.arange(len(_offsets(edges.language)))
+    number_of = np.full(len(allowed), -1)
+    number_of[_offsets(edges.language) - allowed[0]] = np.arange(len(_offsets(edges.language)))
     first = edges.first - edges.head
     last = edges.last - edges.head
     for begin, end in ((first, first), (first, last), (last, last)):
         edge, offset = _runs(np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1]) + 1)
-        number = place[offset - allowed[0]]
+        number = number_of[offset - allowed[0]]
         yield edge[number >= 0], number[number >= 0]
 
 
@@ -447,8 +447,8 @@ def _keyword_hits(
         return
     places = np.flatnonzero(keyword >= 0)
     begin = np.searchsorted(places, nearest)
-    edge, place = _runs(begin, np.searchsorted(places, last, side="right"))
-    token = places[place]
+    edge, occurrence = _runs(begin, np.searchsorted(places, last, side="right"))
+    token = places[occurrence]
     for counts in (token == first[edge], True, token == last[edge]):
         hit = (before[token] <= head[edge]) & counts
         yield edge[hit], keyword[token[hit]]

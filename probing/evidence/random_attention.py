@@ -13,7 +13,7 @@ from probing.instruments.attention.ledger import RankLedger
 GUESSES = max(KS)
 """As many tokens of a row are ranked: no score needs more."""
 
-_EDGES = 1 << 12  # at once: a rank takes as many bytes as there are guesses
+_EDGES_AT_ONCE = 1 << 12  # a rank takes as many bytes as there are guesses
 
 
 def random_attention(
@@ -30,8 +30,8 @@ def random_attention(
     settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
     rng, chances = np.random.default_rng(seed), _chances(edges, direction)
     ranks = np.empty((len(RULES), len(edges), 1, heads), np.uint8)
-    for start in range(0, len(edges), _EDGES):
-        part = slice(start, start + _EDGES)
+    for start in range(0, len(edges), _EDGES_AT_ONCE):
+        part = slice(start, start + _EDGES_AT_ONCE)
         drawn = rng.random((len(edges.head[part]), 1, heads), np.float32)
         for of_rule, (chance, which) in zip(ranks, chances):
             # (some edges, k, heads), in half the time with these

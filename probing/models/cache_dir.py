@@ -65,13 +65,13 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
     """
     cache = folder()
     try:
-        place = private(cache) if cache else _until_the_end()
+        parent = private(cache) if cache else _until_the_end()
     except OSError as error:
         logger.warning("cannot write to the cache: %s", error)
-        place = _until_the_end()
-    target = place / f"{key(made_of)}{end}"
+        parent = _until_the_end()
+    target = parent / f"{key(made_of)}{end}"
     if not target.is_dir():
-        with temporary_folder(place) as folder_of_work:
+        with temporary_folder(parent) as folder_of_work:
             work = folder_of_work / "model"
             work.mkdir()
             make(work)
@@ -85,9 +85,9 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
 
 def _until_the_end() -> Path:
     """A new folder, removed when the process ends."""
-    place = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return place
+    scratch = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch
 
 
 def versions() -> dict[str, str]:

@@ -115,7 +115,7 @@ def _reader(file: Path) -> Any:
 
 def _header(reader: Any) -> Header:
     tokens = reader.fields.get("tokenizer.ggml.tokens")
-    if tokens and sum(tokens.parts[place].size ** 2 for place in tokens.data) > _MOST_PIECES:
+    if tokens and sum(tokens.parts[index].size ** 2 for index in tokens.data) > _MOST_PIECES:
         raise ValueError("the tokens of its vocabulary are longer than any tokenizer's")
     fields = {
         name: field.contents() if len(field.data) <= _MOST_LISTED_NUMBERS else None

@@ -95,16 +95,16 @@ def _values_by_language(
     return values
 
 
-def _models_by_language(given: Sequence[str]) -> dict[str, list[Model]]:
+def _models_by_language(values: Sequence[str]) -> dict[str, list[Model]]:
     """Language -> the models that were given for it, and those that read it."""
-    asked = _values_by_language(given, tuple(CONFIGS))
+    asked = _values_by_language(values, tuple(CONFIGS))
     described_model = cache(_described_model)
     chosen: dict[str, list[Model]] = {}
     for language in CONFIGS:
         by_name: dict[str, Model] = {}
         for location in asked.get(language, []):
             model = described_model(location)
-            named = f"{language}={location}" in given
+            named = f"{language}={location}" in values
             if not named and model.reads not in (None, language):
                 continue
             name = paper.name_of(model.name, language) or model.name

@@ -115,14 +115,14 @@ class _Run:
                 reports[config] = report
         if not reports:
             raise SourceError("; ".join(asked.missing.values()) or "no source was given")
-        made = Reproduction(asked)
+        reproduction = Reproduction(asked)
         for config, report in reports.items():
             language, data = language_of(config), report.output
             if config == language:  # not an ablation
                 splits = list(report.configs[config].functions)
-                made.counted.update(dataset.collect(data, [config], splits).configs)
+                reproduction.counted.update(dataset.collect(data, [config], splits).configs)
             ledgers = self._ledgers_of(config, data)
-            made.measured[config] = measure(data, config, ledgers, asked.limit)
+            reproduction.measured[config] = measure(data, config, ledgers, asked.limit)
             if config in CODE and asked.models[language]:
                 model = asked.models[language][0]
                 ledger = ledgers[model.name]
@@ -131,9 +131,9 @@ class _Run:
                 if not path.exists():
                     where = {"model": model.location, "data": data, "device": self.device}
                     errors.save(errors.analyse(result, **where), result)
-                made.errors[config] = errors.load(path)
-                made.cases.extend(cases.rows(model, data, config, ledger, self.output))
-        return page.PAPER_TITLE, page.sections(made)
+                reproduction.errors[config] = errors.load(path)
+                reproduction.cases.extend(cases.rows(model, data, config, ledger, self.output))
+        return page.PAPER_TITLE, page.sections(reproduction)
 
     def _built(self, config: str) -> BuildReport | None:
         """The dataset of a config; where its source does not have it, the config is missing."""
@@ -177,8 +177,8 @@ class _Run:
             settings = masking_study.SETTINGS
             result = mask(model.location, data, **settings, device=self.device, output=results)
             masked[model.name] = _unshared(result)
-        made = masking_study.Study(self.asked, prepared, masked)
-        return masking_study.STUDY_TITLE, masking_study.sections(made)
+        study = masking_study.Study(self.asked, prepared, masked)
+        return masking_study.STUDY_TITLE, masking_study.sections(study)
 
 
 def _unshared(result: Result | None) -> Result:

@@ -208,13 +208,13 @@ def read_findings(
     for shared, probed in progress(list(groups.items()), desc="gathering", unit="config"):
         language = language_of(shared.config)
         datasets = {other.data for other in groups if other.config == shared.config}
-        told = (
+        qualifiers = (
             (shared.config, True),
             (shared.data, len(datasets) > 1),
             (shared.split, shared.split != "test"),
             (shared.direction, shared.direction != language.direction),
         )
-        title = ", ".join(text for text, needed in told if needed)
+        title = ", ".join(text for text, needed in qualifiers if needed)
         names.append(title)
         if shared.limit is not None:
             title += f", partial, {extent(shared.limit, language.units)}"

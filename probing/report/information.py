@@ -53,8 +53,10 @@ def parts_of(result: InformationResult) -> list[str | Table]:
     if mean := result.mean:
         row = {"adds": hits["bits"].mean(WORDS, BOTH).at(0), "scores": mean}
         totals.append({"relation": f"mean of {mean.relations} relations", "edges": "", **row})
-        found = {finder: hits["uas"].mean(finder).at(0) for finder in FINDERS}
-        means.append(specs.table("information-models", [{"model": result.title, **row, **found}]))
+        by_finder = {finder: hits["uas"].mean(finder).at(0) for finder in FINDERS}
+        means.append(
+            specs.table("information-models", [{"model": result.title, **row, **by_finder}])
+        )
     units = language_of(result.settings.config).units
     return [
         specs.table("information", rows, totals=totals, result=result, units=units),
@@ -159,5 +161,5 @@ def _surprisals(
 def _token_means(measured: Mapping[str, float]) -> dict[str, float]:
     """The means of some tokens: how often their text stands in the functions, and their place in
     percent."""
-    frequency, place = np.exp2(measured["frequency"]), 100 * measured["place"]
-    return {"bits": measured["bits"], "frequency": frequency, "place": place}
+    frequency, position = np.exp2(measured["frequency"]), 100 * measured["place"]
+    return {"bits": measured["bits"], "frequency": frequency, "place": position}

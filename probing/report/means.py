@@ -99,7 +99,7 @@ def passes(lows: Sequence[float]) -> int | None:
     return first if first < len(lows) else None
 
 
-_EDGES = {HELD_OUT: "all", BEYOND_OFFSET: "hard"}
+_EDGES_OF = {HELD_OUT: "all", BEYOND_OFFSET: "hard"}
 
 
 def _to_pass(findings: Findings, protocol: str) -> float:
@@ -113,7 +113,7 @@ def _steps(key: str, training: Training) -> Table:
     for means in training.means.values():
         cells += zip(*means)
     rows = map(list, zip(*cells))
-    edges = [_EDGES[protocol] for protocol in training.means]
+    edges = [_EDGES_OF[protocol] for protocol in training.means]
     return specs.table("steps", rows, key, courses=edges, number=len(training.steps))
 
 
@@ -122,7 +122,7 @@ def _over_steps(key: str, findings: Findings, training: Training) -> Figure:
     for (protocol, means), colour in zip(training.means.items(), COLOURS):
         scores = np.array([mean[:3] for mean, _ in means]).T
         level = np.full((1, len(means)), _to_pass(findings, protocol))
-        edges = _EDGES[protocol]
+        edges = _EDGES_OF[protocol]
         panel.append(Line(f"heads, {edges} edges", scores, colour))
         panel.append(Line(f"best baseline, {edges} edges", level, colour, "--"))
     heading = f"mean top-{K} UAS over relations"  # the caption has the config

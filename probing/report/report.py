@@ -163,8 +163,8 @@ def _config_section(findings: Findings) -> Section:
         tables = [relations.table(findings, model) for model in findings.models]
         section = Section(f"{findings.name}-relations", "Relation by relation", tables)
         if len(tables) > MODELS_ON_A_PAGE:
-            told = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
-            section.drawn, section.parts = tables, [told]
+            notice = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
+            section.drawn, section.parts = tables, [notice]
         sections.append(section)
     notes = [about]
     if token := variant_of(findings.config).never_predicted:

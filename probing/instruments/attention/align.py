@@ -41,7 +41,7 @@ class Alignment(NamedTuple):
         if token is None:
             return self
         left_out = np.array([code[a:b] == token for a, b in zip(start, end)], bool)
-        return Alignment(*(np.where(left_out, np.int32(-1), place) for place in self))
+        return Alignment(*(np.where(left_out, np.int32(-1), index) for index in self))
 
 
 def align(

@@ -118,7 +118,7 @@ class Maskable:
         """
         index = np.searchsorted(self.eligible, positions)
         lengths = sorted(map(len, np.split(index, np.flatnonzero(np.diff(index) > 1) + 1)))
-        in_word = [place.start() for place in re.finditer(r"(?<=\w)(?=\w)", self.code)]
+        in_word = [match.start() for match in re.finditer(r"(?<=\w)(?=\w)", self.code)]
         begins, ends = ~np.isin(self.place[self.eligible].T, in_word)
         free = self.outside(node_type)
         rng, chosen = random.Random(seed), np.zeros(len(free), bool)
@@ -131,8 +131,8 @@ class Maskable:
             apart = fits & (touched == 0)
             places = np.flatnonzero(apart if apart.any() else fits)
             if len(places):
-                place = places[rng.randrange(len(places))]
-                chosen[place : place + length] = True
+                start = places[rng.randrange(len(places))]
+                chosen[start : start + length] = True
             else:
                 lengths = sorted([*lengths, length // 2, length - length // 2])
         return self.eligible[chosen]

@@ -103,26 +103,26 @@ class Restorer:
                     )
                 text += piece
                 behind, was_new = piece[-1], new
-            hidden = [place for place in run if place in new_ids]
+            hidden = [position for position in run if position in new_ids]
             if text or source or hidden:
-                right = sum(new_ids[place] == true[place] for place in hidden)
+                right = sum(new_ids[position] == true[position] for position in hidden)
                 parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
             end_before = last
 
         for run in _replaced_runs(extents, new_ids.keys(), together=self._spells_space):
-            add(min(extents[place][0] for place in run))
-            last = max(extents[place][1] for place in run)
-            kept = [
-                new_ids.get(place, true[place])
-                for place in run
-                if new_ids.get(place) not in self._special
+            add(min(extents[position][0] for position in run))
+            last = max(extents[position][1] for position in run)
+            shown = [
+                new_ids.get(position, true[position])
+                for position in run
+                if new_ids.get(position) not in self._special
             ]
-            if all(new_ids.get(place, true[place]) == true[place] for place in run):
+            if all(new_ids.get(position, true[position]) == true[position] for position in run):
                 add(last, run)
             elif self._spells_space:
-                add(last, run, [(self._decode(kept), None)])
+                add(last, run, [(self._decode(shown), None)])
             else:
-                add(last, run, [(self._piece(number)[1], number) for number in kept])
+                add(last, run, [(self._piece(number)[1], number) for number in shown])
         add(len(function.code))
         return parts
 

@@ -119,7 +119,7 @@ _PARTS_OF_NAME = re.compile(  # with underscores behind each; a run of capitals 
     """ [A-Z]? [^A-Z_]+ _*  |  [A-Z]+ (?=[A-Z][^A-Z_])  |  [A-Z]+ _*  |  _+ """, re.VERBOSE
 )
 
-_PARTS = re.compile(r"U?L+|U+(?!L)|D+|O+| {1,20}|\t{1,20}|S")
+_PARTS_OF_WORDS = re.compile(r"U?L+|U+(?!L)|D+|O+| {1,20}|\t{1,20}|S")
 """The runs of the classes of characters: a capital goes with the small letters behind it, and only
 the same blank or tab stays together."""
 
@@ -135,7 +135,7 @@ def pieces(token: str) -> Iterator[str]:
     elif _NAME.match(token) and not token.endswith(('"', "'")):
         parts = _PARTS_OF_NAME.findall(token)
     else:
-        runs = _PARTS.finditer("".join(map(_class, token)))
+        runs = _PARTS_OF_WORDS.finditer("".join(map(_class, token)))
         parts = [token[run.start() : run.end()] for run in runs]
     for part in parts:
         for start in range(0, len(part), _LONGEST_PIECE):
@@ -143,7 +143,7 @@ def pieces(token: str) -> Iterator[str]:
 
 
 def _class(character: str) -> str:
-    """The class of a character, one of those in _PARTS."""
+    """The class of a character, one of those in _PARTS_OF_WORDS."""
     if character.isupper():
         return "U"
     if character.islower():
@@ -157,7 +157,7 @@ def _class(character: str) -> str:
 
 _LARGEST_VOCABULARY = 1 << 24  # bytes of a vocabulary
 
-UNKNOWN = "[UNK]_"
+_UNKNOWN = "[UNK]_"
 """The entry that is never produced."""
 
 _SPECIAL = {
@@ -165,7 +165,7 @@ _SPECIAL = {
     "cls_token": "[CLS]_",
     "sep_token": "[SEP]_",
     "mask_token": "[MASK]_",
-    "unk_token": UNKNOWN,
+    "unk_token": _UNKNOWN,
 }
 """Entries that stand for no text."""
 
@@ -322,10 +322,10 @@ class CubertTokenizer(PreTrainedTokenizer):
         return encoding
 
     def _convert_token_to_id(self, token: str) -> int:
-        return self.vocabulary.ids.get(token, self.vocabulary.ids[UNKNOWN])
+        return self.vocabulary.ids.get(token, self.vocabulary.ids[_UNKNOWN])
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self.vocabulary.entries[index] if 0 <= index < self.vocab_size else UNKNOWN
+        return self.vocabulary.entries[index] if 0 <= index < self.vocab_size else _UNKNOWN
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """The text that sub-tokens spell: without what ends a piece, and with a line break for what
