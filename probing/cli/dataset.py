@@ -75,8 +75,8 @@ def build(source: str, configs: tuple[str, ...], output: Path, **arguments: Any)
       a corpus, --column    a Parquet file, a folder of them, or a dataset on the
                             Hub or a folder of it (OWNER/NAME/data/python)
 
-    If --output is a dataset from the same source, the command adds the configs to it. It replaces a dataset from
-    another source only with --overwrite.
+    If --output is a dataset from the same source, the command adds the configs to it. It replaces a
+    dataset from another source only with --overwrite.
     """
     from codesyntax_dataset.build import build as build_dataset
 

@@ -41,8 +41,9 @@ from probing.cli.group import (
 def verify(results: tuple[Path, ...], **arguments: Any) -> None:
     """Run part of each RESULT again and compare.
 
-    RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote with --output. For each
-    published number, the command prints how many points a forger can gain and still pass once in 20 times.
+    RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote
+    with --output. For each published number, the command prints how many points a forger can gain
+    and still pass once in 20 times.
 
     \b
     The exit status is that of the worst verdict:

@@ -115,7 +115,8 @@ class _Group(click.Group):
                 )
 
     def invoke(self, context: click.Context) -> Any:
-        # most objects are those of modules, which stay: looking for garbage less often saves a tenth
+        # most objects are those of modules, which stay: looking for garbage less often saves a
+        # tenth
         gc.set_threshold(100_000, 50, 100)
         try:
             with _cleaning_up_when_terminated():

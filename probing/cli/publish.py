@@ -86,8 +86,9 @@ def reproduce(
     codesyntax   Tables 3 to 12, and all figures
     syntaxeval   mask Python functions as the study did, and compare estimators
 
-    Each table has the study's numbers and the differences beside ours. A cell without a source or model stays empty,
-    and the page gives the reason. Repeat the command to continue an interrupted run.
+    Each table has the study's numbers and the differences beside ours. A cell without a source or
+    model stays empty, and the page gives the reason. Repeat the command to continue an interrupted
+    run.
     """
     quiet_libraries()
     click.echo(probing.reproduce(sources, models, output, tell=note, **arguments))
@@ -137,7 +138,7 @@ def demo(output: Path, decoder: bool) -> None:
     click.echo("\n".join([report.answer, "", str(page), "", "Next steps:", *steps]))
 
 
-# ------------------------------------------------------------------------------------------------------------ the Hub
+# ------------------------------------------------------------------------------------------ the Hub
 
 
 @main.group()

@@ -176,8 +176,8 @@ Listed = dict[tuple[str, str, str], list[int]]
 
 @dataclass(frozen=True)
 class Picks:
-    """Chosen baselines: kind, rule and relation -> predictors, best first, as places in `_offsets` or
-    `keywords`."""
+    """Chosen baselines: kind, rule and relation -> predictors, best first, as places in `_offsets`
+    or `keywords`."""
 
     language: str
     keywords: tuple[str, ...]
@@ -228,8 +228,8 @@ def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
 
 
 def greedy(edge: np.ndarray, number: np.ndarray, length: int) -> list[int]:
-    """Greedy maximum coverage, from `Pairs`: up to `length` predictors, each the one that gains most
-    edges, the first of equals."""
+    """Greedy maximum coverage, from `Pairs`: up to `length` predictors, each the one that gains
+    most edges, the first of equals."""
     picked: list[int] = []
     while len(edge) and len(picked) < length:
         best = int(np.bincount(number).argmax())
@@ -369,8 +369,8 @@ def baseline(
 def _hits_by_relation(
     edges: Edges, direction: str
 ) -> Iterator[tuple[str, str, str, np.ndarray, Pairs]]:
-    """Yield, for each kind, rule and relation that has edges, their indices in `edges`, and which of
-    these predictors hit."""
+    """Yield, for each kind, rule and relation that has edges, their indices in `edges`, and which
+    of these predictors hit."""
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     repeated = _repeated(edges.keyword)
@@ -416,8 +416,8 @@ def _runs(begin: np.ndarray, end: np.ndarray) -> Pairs:
 
 
 def _repeated(keyword: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each token the one before it, and behind it, of the same keyword, of whatever function; -1
-    and T without any: (T,) each."""
+    """For each token the one before it, and behind it, of the same keyword, of whatever function;
+    -1 and T without any: (T,) each."""
     places = np.flatnonzero(keyword >= 0)
     order = places[np.argsort(keyword[places], kind="stable")]
     same = np.flatnonzero(np.diff(keyword[order]) == 0)
@@ -431,8 +431,8 @@ def _repeated(keyword: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _keyword_hits(
     edges: Edges, direction: str, before: np.ndarray, behind: np.ndarray
 ) -> Iterator[Pairs]:
-    """By each rule the keywords that hit edges. `before`, `behind`: as of `_repeated`; equal keywords
-    of another function are further than all tokens of an edge."""
+    """By each rule the keywords that hit edges. `before`, `behind`: as of `_repeated`; equal
+    keywords of another function are further than all tokens of an edge."""
     keyword = edges.keyword
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     nearest = np.maximum(

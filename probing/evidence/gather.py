@@ -320,8 +320,8 @@ cannot read never helps it (`choose_least`)."""
 
 
 class WholeSplits(Splits):
-    """The functions on which the heads of submissions are chosen, all SHORT_CODE ones of validation, and
-    scored, all of test, whatever models could read of them."""
+    """The functions on which the heads of submissions are chosen, all SHORT_CODE ones of
+    validation, and scored, all of test, whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
         functions, _ = load_functions(data, config, "validation")

@@ -55,7 +55,7 @@ _MOST_EDGES = 10**6  # of a relation in a function
 _BY_K = (len(RULES), len(TABLE_KS), -1)
 
 
-# ----------------------------------------------------------------------------------------------------------- attention
+# ---------------------------------------------------------------------------------------- attention
 
 
 def of_attention(entry: AttentionSubmission, tables: Tables) -> Problems:
@@ -244,7 +244,7 @@ def _of_one_head(entry: AttentionSubmission, name: str, tables: Tables) -> tuple
     return broken.any(), f"{name}: of one and the same head, {lacks}"
 
 
-# ------------------------------------------------------------------------------------------------------------- masking
+# ------------------------------------------------------------------------------------------ masking
 
 UNIT = 10**6
 """Of the sums of masking: they are in millionths."""

@@ -385,7 +385,7 @@ def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mea
     return gained
 
 
-# ------------------------------------------------------------------------------------------------------ masked syntax
+# ------------------------------------------------------------------------------------ masked syntax
 
 MOST_UNSURE = 0.05
 """The largest share of predictions that rounding may decide."""
@@ -445,7 +445,8 @@ class CopiesVerifier(Verifier[Masking]):
 _EFFECT = "T1 - T0"
 _RAISED, _PARTED = "at most T1", "at most T1 - T0"
 _ALL = "all"
-"""Systems beside T1: the effect; and the most by which both may have been raised, at most by all."""
+"""Systems beside T1: the effect; and the most by which both may have been raised, at most
+by all."""
 
 
 def _pairs(ledger: RowLedger) -> Hits:
@@ -480,7 +481,7 @@ def _both(pairs: Hits, t1: str, effect: str) -> dict[str, np.ndarray]:
     return added
 
 
-# ---------------------------------------------------------------------------------------- rows of log-probabilities
+# ------------------------------------------------------------------------ rows of log-probabilities
 
 
 class HeadsVerifier(Verifier[Ablation]):

@@ -241,7 +241,7 @@ def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
     }
 
 
-# ----------------------------------------------------------------------------------------------------------- attention
+# ---------------------------------------------------------------------------------------- attention
 
 RANDOM_BEST, RANDOM_HEAD = "random attention", "random head"
 """Systems without a model: the best of as many heads that attend at random, and one of these on
@@ -343,7 +343,8 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     direction = first.probed.test.settings.direction
     validation = first.splits.edges["validation"]
     scored = random_attention(test, direction, heads)
-    # the best heads on validation are any heads here: draws of the two splits have nothing in common
+    # the best heads on validation are any heads here: draws of the two splits have nothing in
+    # common
     numbered = enumerate(sorted(np.array(validation.relations)[np.unique(validation.relation)]))
     cells = np.zeros((len(RULES), len(KS), 2), int)
     any_heads = {name: cells + (0, number % heads) for number, name in numbered}
@@ -396,7 +397,7 @@ def _picked(
     return ", ".join(map(str, names[:3])) + (" …" if len(names) > 3 else "")
 
 
-# ---------------------------------------------------------------------------------------------- other instruments
+# -------------------------------------------------------------------------------- other instruments
 
 
 def _masking(model: Masked) -> Iterator[Row]:

@@ -85,7 +85,7 @@ Points = Mapping[str, np.ndarray]
 AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 
 
-# ------------------------------------------------------------------------------------------------------------ the draw
+# ----------------------------------------------------------------------------------------- the draw
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _rate(largest: np.ndarray, number: int | None) -> float:
     return high
 
 
-# ----------------------------------------------------------------------------------------------- what rounding explains
+# --------------------------------------------------------------------------- what rounding explains
 
 
 class RowComparison(NamedTuple):
@@ -211,7 +211,7 @@ def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, f
     return float(whole.sum()), float(ROUNDING + DEVIATIONS * spread)
 
 
-# ---------------------------------------------------------------------------------------------------------- the verdict
+# -------------------------------------------------------------------------------------- the verdict
 
 
 class Criterion(NamedTuple):
@@ -298,7 +298,7 @@ def report(verification: Verification) -> Sequence[str]:
     return [*lines, verdict]
 
 
-# --------------------------------------------------------------------------------------------------- rows and functions
+# ------------------------------------------------------------------------------- rows and functions
 
 
 class Rerun(NamedTuple):
@@ -468,7 +468,7 @@ def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
     return np.where(unknown, 0, known)
 
 
-# -------------------------------------------------------------------------------------------------------------- results
+# ------------------------------------------------------------------------------------------ results
 
 
 @checked

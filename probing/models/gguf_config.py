@@ -114,8 +114,8 @@ def configuration(
 ) -> PreTrainedConfig:
     """The configuration of the model with these metadata.
 
-    `shapes`: those of its tensors, in the order of ggml; `factors`: the values of ROTARY_FACTORS, none
-    without it.
+    `shapes`: those of its tensors, in the order of ggml; `factors`: the values of ROTARY_FACTORS,
+    none without it.
     Raises ModelError for an architecture, a key or a value whose meaning is not known, or that
     transformers' model does not have.
     """

@@ -94,7 +94,7 @@ def _inputs(reproduction: Reproduction) -> Iterator[list[str]]:
                 yield [config, source, model.name, model.signature, differs]
 
 
-# ------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 def _score_table(reproduction: Reproduction, exhibit: Exhibit) -> Part:
@@ -114,7 +114,7 @@ def _cases(reproduction: Reproduction, exhibit: Exhibit) -> Part:
     return specs.table("cases", rows, tokens=SHORT_FUNCTION)
 
 
-# ------------------------------------------------------------------------------------------------------------ figures
+# ------------------------------------------------------------------------------------------ figures
 
 
 def _drawing(

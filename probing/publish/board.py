@@ -166,8 +166,10 @@ def read(
         sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`),
         of which the files
             of hits in the folder `entries` are read if there is one, otherwise all.
-        data: the location of the dataset, from which functions and baselines of entries must follow.
-        verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a part of these again.
+        data: the location of the dataset, from which functions and baselines of entries must
+            follow.
+        verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a
+            part of these again.
         device: as of `probing.verify`.
         seed: as of `probing.verify`.
 
@@ -316,7 +318,7 @@ def _refused(name: str, size: int) -> str | None:
     return None
 
 
-# ----------------------------------------------------------------------------------------------- rows and their ranks
+# ----------------------------------------------------------------------------- rows and their ranks
 
 
 def rows_of(

@@ -128,13 +128,14 @@ def submission(
         results: files or folders of attention probes, as in `find`, and of masking; of several
         models, `model` says
             which.
-        model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in RESULTS_FILE.
+        model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in
+            RESULTS_FILE.
         dataset: the dataset on the Hub with the labels of the results.
         source_url: a page with more about them; by default the board's.
         board: a dataset repository that gets the submissions, also of results that are of no task.
         device: for running them again.
-        dry_run: do without the Hub: the data and the model are those of the results, and files have neither the
-            dataset's commit nor what is there already.
+        dry_run: do without the Hub: the data and the model are those of the results, and files have
+            neither the dataset's commit nor what is there already.
 
     Returns:
         One pull request for each repository.
@@ -205,7 +206,7 @@ def submission(
     return requests
 
 
-# ------------------------------------------------------------------------------------------------------------- checks
+# ------------------------------------------------------------------------------------------- checks
 
 
 def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
@@ -408,7 +409,7 @@ def _run_again(
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")
 
 
-# ---------------------------------------------------------------------------------------------------------- the files
+# ---------------------------------------------------------------------------------------- the files
 
 
 def _pull_request_title(model: str, runs: list[EntryResults]) -> str:

@@ -122,7 +122,7 @@ def document(board: Board) -> Report:
     )
 
 
-# ------------------------------------------------------------------------------------------- what all tables share
+# ---------------------------------------------------------------------------- what all tables share
 
 
 def _anchor(table: BoardTable) -> str:
@@ -198,7 +198,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(texts) or "none"
 
 
-# -------------------------------------------------------------------------------------------------- attention probes
+# --------------------------------------------------------------------------------- attention probes
 
 
 def _attention_lines(
@@ -325,7 +325,7 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
     return scores
 
 
-# ------------------------------------------------------------------------------------------------------ masked syntax
+# ------------------------------------------------------------------------------------ masked syntax
 
 
 def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:

@@ -31,7 +31,7 @@ from probing.runs.progress import progress
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# ------------------------------------------------------------------------------------------------------------ a page
+# ------------------------------------------------------------------------------------------- a page
 
 
 @checked
@@ -108,7 +108,7 @@ def _edges_of_configs(labels: Sequence[Annotation]) -> list[dict[str, object]]:
     ]
 
 
-# ----------------------------------------------------------------------------------------------------------- a table
+# ------------------------------------------------------------------------------------------ a table
 
 _LONGEST = 60
 """The most characters of a part of an example."""
@@ -185,7 +185,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
-# ----------------------------------------------------------------------------------------------------------- statistics
+# --------------------------------------------------------------------------------------- statistics
 
 
 @dataclass(frozen=True)

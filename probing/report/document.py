@@ -94,7 +94,7 @@ class Column(NamedTuple):
         return f"{self.group}: {name}" if self.group else name
 
 
-# --------------------------------------------------------------------------------------------------------- the terminal
+# ------------------------------------------------------------------------------------- the terminal
 
 WIDE = 10_000
 """Characters, wider than any table: in a pipe, tables are as wide as their rows."""
@@ -126,7 +126,7 @@ def plain(text: str) -> str:
     return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
 
 
-# ----------------------------------------------------------------------------------------- tables, figures and sections
+# --------------------------------------------------------------------- tables, figures and sections
 
 
 @dataclass

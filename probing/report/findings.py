@@ -81,8 +81,8 @@ class Subject:
 
 @dataclass
 class Training:
-    """The checkpoints of a model. `steps`: ascending; `means`: protocol -> of each step the mean with
-    one guess, and its difference to the best baseline, p corrected over the steps."""
+    """The checkpoints of a model. `steps`: ascending; `means`: protocol -> of each step the mean
+    with one guess, and its difference to the best baseline, p corrected over the steps."""
 
     model: str
     steps: list[int]

@@ -1,5 +1,5 @@
-"""What is measured in bits or by likelihood, as tables: gains of attention over words and positions,
-the likelier texts of minimal pairs, and the surprisal of the tokens of nodes."""
+"""What is measured in bits or by likelihood, as tables: gains of attention over words and
+positions, the likelier texts of minimal pairs, and the surprisal of the tokens of nodes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _means_by_key(
     return {key: mean.at(number) for number, key in enumerate(keys)}
 
 
-# ------------------------------------------------------------------------------------------------------- minimal pairs
+# ------------------------------------------------------------------------------------ minimal pairs
 
 _WAYS = MODEL, None, ("whole", "place")
 """Who is right about pairs, and the keys of its scores."""
@@ -108,7 +108,7 @@ def preference_parts(result: PreferenceResult) -> list[str | Table]:
     return [table, result.signature, *skipped(pairs=result.skips)]
 
 
-# ----------------------------------------------------------------------------------------------------------- surprisal
+# ---------------------------------------------------------------------------------------- surprisal
 
 _GAINS = CONTROL, NODE, ("bits", "grams", "over")
 """By what controls surprise more than nodes, and the keys of these gains."""

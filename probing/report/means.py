@@ -35,7 +35,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
     return specs.table("overview", rows, means=PUBLISHED_FIRST, tests=tests)
 
 
-# ---------------------------------------------------------------------------------------------------------- emergence
+# ---------------------------------------------------------------------------------------- emergence
 
 
 def emergence(all_findings: Sequence[Findings]) -> list[Section]:

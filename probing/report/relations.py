@@ -52,7 +52,7 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
     return sorted(scored, key=order)
 
 
-# --------------------------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------------------------------------- errors
 
 
 def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:

@@ -97,7 +97,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- sections
+# ----------------------------------------------------------------------------------------- sections
 
 MODELS_ON_A_PAGE = 5
 """The most models of a config whose tables are on the page: with more, they are files only."""

@@ -191,7 +191,7 @@ class _TopTokens(BatchListener):
         self.weights.append(np.concatenate(weights_of).swapaxes(0, 1))
 
 
-# -------------------------------------------------------------------------------------------------------- masked syntax
+# ------------------------------------------------------------------------------------ masked syntax
 
 _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 

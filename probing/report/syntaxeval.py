@@ -234,7 +234,7 @@ def _provenance(groups: Sequence[MaskedModels]) -> Section:
     return Section("masking-provenance", "Results and signatures", parts)
 
 
-# ------------------------------------------------------------------------------------------------- a result on its own
+# ------------------------------------------------------------------------------ a result on its own
 
 
 def masking_parts(result: MaskResult) -> list[str | Table]:

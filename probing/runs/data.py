@@ -6,10 +6,10 @@ labels:
 
 - *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in
   random order. This is the score by chance.
-- *random weights* (`probing.models.load`): a randomly initialised copy, the same architecture, tokenizer and
-  pooling with weights drawn as its family initialises them. Position schemes and sub-tokens alone
-  give it a score, above random attention or below: what a model learned shows against such copies
-  only, of several seeds, such as three.
+- *random weights* (`probing.models.load`): a randomly initialised copy, the same architecture,
+  tokenizer and pooling with weights drawn as its family initialises them. Position schemes and
+  sub-tokens alone give it a score, above random attention or below: what a model learned shows
+  against such copies only, of several seeds, such as three.
 - *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head,
   in code after it: what heads gain merely by looking there.
 - *control task* (Hewitt and Liang 2019): the unchanged model, on edges whose dependents the seed
@@ -218,8 +218,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     order; the name of one that does not, such as from `Dataset.from_list`, is `memory`.
 
     Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax
-    dataset, was altered or is not what was requested, and UnknownName for a config or split that is unknown,
-    or that a folder lacks.
+    dataset, was altered or is not what was requested, and UnknownName for a config or split that is
+    unknown, or that a folder lacks.
     """
     import datasets
 
@@ -337,9 +337,9 @@ def _not_whole(reason: str) -> DatasetError:
 def find_data(result: str | os.PathLike, settings: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
-    `settings`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at
-    the path in the result, relative to its file, and by its name in the working directory, never on
-    the Hub. Raises DataNotFound if none has the version and the labels that were probed.
+    `settings`: the result's settings. A dataset on the Hub is found by its id. A folder is searched
+    at the path in the result, relative to its file, and by its name in the working directory, never
+    on the Hub. Raises DataNotFound if none has the version and the labels that were probed.
     """
     name, _, version = settings.data.rpartition("@")
     if _may_be_on_hub(name):

@@ -333,8 +333,8 @@ class Result(Record, Generic[L]):
     def finished(
         cls, file: Path, settings: dict[str, Any], data_folder: Path | None
     ) -> Self | None:
-        """The result of an earlier run with the settings `settings`, if it is complete; its data is in
-        `data_folder`."""
+        """The result of an earlier run with the settings `settings`, if it is complete; its data is
+        in `data_folder`."""
         try:
             result = cls.load(file)
         except LedgerError as error:

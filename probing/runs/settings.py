@@ -87,8 +87,8 @@ class RunSettings(Record):
 
     @property
     def name(self) -> str:
-        """A file name, different for different settings: model, KIND, `deviations`, config, split, and
-        a digest."""
+        """A file name, different for different settings: model, KIND, `deviations`, config, split,
+        and a digest."""
         digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[
             :8
         ]

@@ -43,8 +43,9 @@ class Group:
     """A group in the f clusters that have it.
 
     `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what
-    it gets right by M measures, (M, f). `worth`: where things are weighted, `n` are sums of weights, and this is Kish's
-    effective number of things (1965, Survey Sampling): the square of the sum over the sum of squares.
+    it gets right by M measures, (M, f). `worth`: where things are weighted, `n` are sums of
+    weights, and this is Kish's effective number of things (1965, Survey Sampling): the square of
+    the sum over the sum of squares.
     """
 
     places: np.ndarray
@@ -94,8 +95,8 @@ class Hits:
     """F clusters, groups sorted by name, systems, and M measures.
 
     `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`:
-    PERCENT_UNIT of things that are hit, or that of an amount that is summed over things, such as bits;
-    `left_out`: groups that are in no mean.
+    PERCENT_UNIT of things that are hit, or that of an amount that is summed over things, such as
+    bits; `left_out`: groups that are in no mean.
 
     `repositories`: the number of the repository of each function of the split, of which `clusters`
     are places, if intervals and tests are over these; None: they are over the clusters themselves.

@@ -82,7 +82,7 @@ class Estimate(NamedTuple):
         return known <= ALPHA
 
 
-# --------------------------------------------------------------------------------------------------- means and amounts
+# -------------------------------------------------------------------------------- means and amounts
 
 
 def degrees_of(share: np.ndarray) -> np.ndarray:
@@ -248,9 +248,9 @@ def agreeing(
 
 
 def paired_p(differences: np.ndarray, n: Any = 1) -> np.ndarray:
-    """Two-sided p (...) that `differences` (..., f) over f clusters with `n` (f,) things, by default
-    as many in each, sum to 0: by Student's t of the influences, with one degree of freedom less than
-    clusters that differ."""
+    """Two-sided p (...) that `differences` (..., f) over f clusters with `n` (f,) things, by
+    default as many in each, sum to 0: by Student's t of the influences, with one degree of
+    freedom less than clusters that differ."""
     things = np.broadcast_to(n, differences.shape[-1:])
     influence = influence_of(differences, things / things.sum())
     error = np.sqrt(_square_sum(influence))
@@ -260,7 +260,7 @@ def paired_p(differences: np.ndarray, n: Any = 1) -> np.ndarray:
     return np.maximum(p, _least_p(differing))
 
 
-# ------------------------------------------------------------------------------------------------ hits of single groups
+# ---------------------------------------------------------------------------- hits of single groups
 
 
 def wilson(
@@ -274,9 +274,9 @@ def wilson(
 
     The bounds are Wilson's for the effective sample size: the number of independent things whose
     share would vary as much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7).
-    It is at most what the things are worth and, if the clusters do not differ, the clusters' number.
-    Where it rests on how much the f clusters vary, the quantile is Student's with f - 1 degrees of
-    freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
+    It is at most what the things are worth and, if the clusters do not differ, the clusters'
+    number. Where it rests on how much the f clusters vary, the quantile is Student's with f - 1
+    degrees of freedom (Korn and Graubard 1998, Survey Methodology 24), else the normal's.
     """
     total = float(n.sum())  # whose square may not fit an integer
     most = total if worth is None else worth
@@ -334,7 +334,7 @@ def wilson_difference(
     return np.stack([difference, lowest, highest])
 
 
-# ------------------------------------------------------------------------------------------------------- several tests
+# ------------------------------------------------------------------------------------ several tests
 
 
 def corrected(estimates: Sequence[Estimate], times: int = 1) -> list[Estimate]:

@@ -109,7 +109,7 @@ def rows(output: Path, config: str = "python", split: str = "test") -> list[dict
     return pq.read_table(output / config / f"{split}.parquet").to_pylist()
 
 
-# ---------------------------------------------------------------------------------------------------- what is built
+# ------------------------------------------------------------------------------------ what is built
 
 
 @pytest.mark.slow
@@ -268,7 +268,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path, output):
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
 
-# ------------------------------------------------------------------------------------------------------- the card
+# ----------------------------------------------------------------------------------------- the card
 
 
 @pytest.mark.slow
@@ -339,7 +339,7 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
     )
 
 
-# ----------------------------------------------------------------------------------------------- reading it back
+# ---------------------------------------------------------------------------------- reading it back
 
 
 def load(folder: Path) -> datasets.DatasetDict:
@@ -385,7 +385,7 @@ def test_a_source_without_validation_functions_has_no_such_split_and_says_what_t
     assert list(load(tmp_path)) == ["test"]
 
 
-# --------------------------------------------------------------------------------------------- writing it, or not
+# ------------------------------------------------------------------------------- writing it, or not
 
 
 @pytest.mark.slow
@@ -665,7 +665,7 @@ def test_an_unknown_config_is_refused_with_the_nearest(output, source):
         build(source, [], output)
 
 
-# --------------------------------------------------------------------------------------------- the builder itself
+# ------------------------------------------------------------------------------- the builder itself
 
 
 def test_the_builder_never_serves_what_an_older_source_had(tmp_path):

@@ -24,7 +24,7 @@ from codesyntax_dataset.languages import CONFIGS, LANGUAGES
 from codesyntax_dataset.schema import Edge, Skips, SourceFunction, Token
 from codesyntax_dataset.sources import codesearchnet, published, read
 
-# ------------------------------------------------------------------------------------------------ CodeSearchNet v2
+# --------------------------------------------------------------------------------- CodeSearchNet v2
 
 
 def row(name: str, partition: str = "test", language: str = "python", **changes) -> dict:
@@ -190,7 +190,7 @@ def test_a_damaged_zip_is_refused(tmp_path):
         )
 
 
-# ------------------------------------------------------------------------------------------- the published dataset
+# ---------------------------------------------------------------------------- the published dataset
 
 PYTHON = {
     "code": "def f(x):\n    if x:\n        return 'a b'\n    return y",
@@ -326,7 +326,7 @@ def test_a_broken_published_file_is_refused_with_its_name(tmp_path, complaint):
         read_all(source)
 
 
-# ----------------------------------------------------------------------------------------- a folder of source files
+# ------------------------------------------------------------------------- a folder of source files
 
 MODULE = '''\
 """A module."""
@@ -840,7 +840,7 @@ def test_the_sample_is_what_its_files_say_at_the_lines_that_its_urls_name(langua
         assert file == f"{function.partition}/{function.repo}/{function.path}"
 
 
-# ------------------------------------------------------------------------------------------------------ the Hub
+# ------------------------------------------------------------------------------------------ the Hub
 
 CARD = """---
 configs:
@@ -934,7 +934,7 @@ def test_without_a_network_the_hub_reader_says_so():
         read_all("owner/name")
 
 
-# --------------------------------------------------------------------------------------- which reader, and the corpus
+# --------------------------------------------------------------------- which reader, and the corpus
 
 
 def test_a_file_of_no_known_form_is_refused(tmp_path):

@@ -28,7 +28,7 @@ from probing.models.location import TINY
 named = {"ids": lambda attack: attack.name}
 
 
-# ----------------------------------------------------------------------------------------- rows of silencing, information
+# ------------------------------------------------------------------- rows of silencing, information
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_bits_on_one_side(tiny_model, dataset_folder, tmp_path):
     check_refused(rerun_once(result, data, str(tiny_model)), ledgers.BITS)
 
 
-# -------------------------------------------------------------------------------------------------- log-probabilities
+# -------------------------------------------------------------------------------- log-probabilities
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def test_a_few_functions_have_no_interval():
         assert np.isnan(loaded(made).scores(*compared)["jaccard"][1:3]).all()
 
 
-# ------------------------------------------------------------------------------------------------------ what is refused
+# ---------------------------------------------------------------------------------- what is refused
 
 
 def column(outcome):

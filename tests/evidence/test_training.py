@@ -55,7 +55,7 @@ def untrained(tokenizer, seed: int = 0, **sizes) -> LlamaForCausalLM:
     return LlamaForCausalLM(config).train()
 
 
-# ---------------------------------------------------------------------------------------------------------- the numbers
+# -------------------------------------------------------------------------------------- the numbers
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_other_languages(decoder):
         probing.evaluate("tiny-code-lm", decoder[1])
 
 
-# ------------------------------------------------------------------------------------------------- everything as it was
+# ----------------------------------------------------------------------------- everything as it was
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_mixed_precision_is_that_of_training_alone(decoder):
         del model.forward
 
 
-# ----------------------------------------------------------------------------------------------------------- a Trainer
+# ---------------------------------------------------------------------------------------- a Trainer
 
 
 def trained(tokenizer, folder, every=None, steps: int = 4, **options):

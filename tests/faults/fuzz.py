@@ -79,7 +79,7 @@ def tried(size: int, work: Callable[[], object]) -> object:
     return read
 
 
-# ---------------------------------------------------------------------------------------------- changes
+# ------------------------------------------------------------------------------------------ changes
 
 
 def changed(draw: Draw, whole: Any, pieces: st.SearchStrategy) -> Any:
@@ -155,7 +155,7 @@ def altered_content(draw: Draw, path: Path) -> bytes:
     return changed(draw, data, BYTES)
 
 
-# ------------------------------------------------------------------------------------------------- code
+# --------------------------------------------------------------------------------------------- code
 
 LANGUAGES_OF_CODE = [name for name, language in LANGUAGES.items() if not language.of_treebanks]
 
@@ -181,7 +181,7 @@ def try_code(draw: Draw, language: str) -> None:
     tried(len(text), draw(st.sampled_from(works)))
 
 
-# ------------------------------------------------------------------------------------------------ files
+# -------------------------------------------------------------------------------------------- files
 
 
 class Format(NamedTuple):

@@ -278,7 +278,7 @@ def test_a_ledger_that_unpacks_to_far_more_is_refused_before_it_is_read(tmp_path
         RankLedger.load(path)
 
 
-# ------------------------------------------------------------------------------------------------------ what is written
+# ---------------------------------------------------------------------------------- what is written
 
 
 def test_a_link_where_a_file_is_written_is_replaced_and_not_followed(tmp_path):

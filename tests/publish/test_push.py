@@ -134,7 +134,7 @@ def test_private_holds_for_new_repositories_and_never_lies_about_old_ones(connec
         assert pushed(hub) == {}
 
 
-# ------------------------------------------------------------------------------------------------------- interruptions
+# ------------------------------------------------------------------------------------ interruptions
 
 FOREVER = math.inf
 
@@ -204,7 +204,7 @@ def test_a_hub_that_is_not_there_is_told_in_a_line(connect, dataset_folder):
         push_dataset(dataset_folder, DATASET).send()
 
 
-# ------------------------------------------------------------------------------------------------ tokens, names, rights
+# ---------------------------------------------------------------------------- tokens, names, rights
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_offline_means_offline(monkeypatch, dataset_folder):
         push_dataset(dataset_folder, DATASET).send()
 
 
-# --------------------------------------------------------------------------------------- a folder that is not as built
+# -------------------------------------------------------------------- a folder that is not as built
 
 
 def with_sums(change):
@@ -406,7 +406,7 @@ def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(
     assert len(str(refused.value)) < 1000
 
 
-# --------------------------------------------------------------------------------------------- metadata beside the data
+# ------------------------------------------------------------------------- metadata beside the data
 
 
 def test_every_file_has_its_checksum(dataset_folder):
@@ -489,7 +489,7 @@ def test_all_names_that_a_dataset_may_have_are_ours(dataset_folder):
     assert set(files(dataset_folder)) <= metadata.files()
 
 
-# ------------------------------------------------------------------------------------------------- the metric's page
+# -------------------------------------------------------------------------------- the metric's page
 
 
 @pytest.fixture

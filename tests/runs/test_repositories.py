@@ -84,7 +84,7 @@ def test_they_are_those_of_rows_summed_over_repositories(unit):
     assert drawn.mean("model").low != pytest.approx(plain.mean("model").low)
 
 
-# ------------------------------------------------------------------------------------------------- results and their data
+# --------------------------------------------------------------------------- results and their data
 
 
 @pytest.fixture(scope="module")

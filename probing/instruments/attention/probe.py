@@ -69,11 +69,11 @@ def probe(
     tokenizer) pair. `data`: a folder that `codesyntax build` wrote, a dataset id, or a loaded
     dataset. `dtype`: `float32`, `bfloat16` or `float16`, as text or torch dtype. `batch_tokens`:
     sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the
-    first functions of the split; `sample`: only so many, drawn by `seed`, of controls by 0, the same
-    for every model; the result says so. `direction`: `head-to-dependent`, as published for code, or
-    `dependent-to-head`, as published for natural language and the only one for models that cannot
-    see later tokens; by default that of the language, if the model supports it. `max_length`: the
-    most sub-tokens, special tokens included, of a function, 511 in the paper.
+    first functions of the split; `sample`: only so many, drawn by `seed`, of controls by 0, the
+    same for every model; the result says so. `direction`: `head-to-dependent`, as published for
+    code, or `dependent-to-head`, as published for natural language and the only one for models that
+    cannot see later tokens; by default that of the language, if the model supports it.
+    `max_length`: the most sub-tokens, special tokens included, of a function, 511 in the paper.
     `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
     or on other edges (see `probing.runs.data`), which the

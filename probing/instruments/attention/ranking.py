@@ -406,7 +406,8 @@ class Plan:
             table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
             # (G, N * H, T)
             words = _pooled_sums(table, sub_tokens, bags).unflatten(0, (count, -1)).transpose(1, 2)
-            # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
+            # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token
+            # itself
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
             weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)

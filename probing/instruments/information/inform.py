@@ -77,7 +77,8 @@ def inform(
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
     `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`; `model` may be
-    a `Session`, which says `revision`, `dtype`, `device` and `max_length` itself. A control applies to both splits.
+    a `Session`, which says `revision`, `dtype`, `device` and `max_length` itself. A control applies
+    to both splits.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.

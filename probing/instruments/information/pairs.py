@@ -88,8 +88,8 @@ class PairListener(BatchListener):
         self.layer += 1
 
     def on_pairs(self, function: ReadFunction, pairs: Tensor) -> None:
-        """Process `self.layer` of a function: `spread` weights (heads tokens, 2, H, T), from the head
-        token, then to it; 0 for tokens without sub-tokens, and for itself."""
+        """Process `self.layer` of a function: `spread` weights (heads tokens, 2, H, T), from the
+        head token, then to it; 0 for tokens without sub-tokens, and for itself."""
         raise NotImplementedError
 
 

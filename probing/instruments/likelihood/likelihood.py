@@ -97,7 +97,7 @@ class Scorer(Passes[Copy]):
         return self.model.log_probabilities(inputs, *self.places(batch))
 
 
-# ------------------------------------------------------------------------------------------------------- minimal pairs
+# ------------------------------------------------------------------------------------ minimal pairs
 
 
 @checked
@@ -269,7 +269,7 @@ def _common_prefix(first: np.ndarray, other: np.ndarray) -> int:
     return int(np.append(first != other, True).argmax())
 
 
-# ----------------------------------------------------------------------------------------------------------- surprisal
+# ---------------------------------------------------------------------------------------- surprisal
 
 FREQUENCY_APART, PLACE_APART = 1.0, 0.25
 """The most by which a control differs: twice or half as frequent, and by a quarter of the
@@ -300,9 +300,9 @@ def surprise(
     nodes of each type.
 
     `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by
-    default those that `mask` masks. `control`: `random-weights`, a randomly initialised copy drawn by `seed`.
-    The others as of `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`,
-    `device` and `max_length` itself.
+    default those that `mask` masks. `control`: `random-weights`, a randomly initialised copy drawn
+    by `seed`. The others as of `probing.probe`; `model` may be a `Session`, which says `revision`,
+    `dtype`, `device` and `max_length` itself.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.

@@ -25,7 +25,7 @@ DECIMALS = 6
 """Those of log-probabilities and bits, as many as float32 gives."""
 
 
-# ------------------------------------------------------------------------------------------------------- minimal pairs
+# ------------------------------------------------------------------------------------ minimal pairs
 
 LEAST_PAIRS = 25
 """A phenomenon with fewer pairs is in no mean."""
@@ -133,10 +133,10 @@ class Accuracy(Record):
     count half.
 
     As a `whole` and by the `place` in which the two differ, longer and shorter good texts weighted
-    alike (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to be
-    read, which count as wrong; `ties`: of whole texts. Rivals without a model, on strata weighted as
-    for the model: `brackets` prefers the text with fewer unmatched brackets, `surface` learns from
-    validation pairs what stands near a change, None where there are none.
+    alike (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to
+    be read, which count as wrong; `ties`: of whole texts. Rivals without a model, on strata
+    weighted as for the model: `brackets` prefers the text with fewer unmatched brackets, `surface`
+    learns from validation pairs what stands near a change, None where there are none.
     """
 
     pairs: Count
@@ -232,7 +232,7 @@ def _mean_accuracy(counted: list[Accuracy]) -> MeanAccuracy | None:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- surprisal
+# ---------------------------------------------------------------------------------------- surprisal
 
 ROLES = FIRST, CLOSING, ALL = "first", "closing", "all"
 """Which tokens of a node: the one with which it begins, the one with which it ends if it has

@@ -117,8 +117,8 @@ def key_of(item: Any) -> Hashable:
 class Filler(Passes[Copy]):
     """Restores copies in batches, longest first.
 
-    Rounding differs between batches, by far less than NEAR_LOGITS: predictions do only where `Filled`
-    says that they are unsure.
+    Rounding differs between batches, by far less than NEAR_LOGITS: predictions do only where
+    `Filled` says that they are unsure.
     """
 
     LONGEST_FIRST = True

@@ -81,8 +81,8 @@ def mask(
     `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
     `sub-tokens` as above, or `spans`, random spans of whole words as long as the nodes, outside of
     them.
-    `random_weights`: mask with a randomly initialised copy of the model, drawn by `seed`. `seed`: also of the
-    controls and of a rate below 1. The model runs in float32.
+    `random_weights`: mask with a randomly initialised copy of the model, drawn by `seed`. `seed`:
+    also of the controls and of a rate below 1. The model runs in float32.
 
     The same arguments give the same result for any number of processes; other batches may decide
     near ties otherwise. A repeated run is answered from the cache (see `probing.models.cache_dir`),

@@ -71,12 +71,12 @@ def ablate(
     function of `validation` that are not at the relation's best offset, must beat a guess by
     distance on the rest (`beats_guess`), and is silenced on `test`. A masked language model
     restores the end of the edges whose row of attention the head is, all those of a
-    relation masked together. A decoder predicts the first token of each dependent that comes after its
-    head token. The cost is the mean log-probability of their sub-tokens by the whole model, less
-    that with the silenced head, in nats. A silenced head puts out the mean of its outputs over the
-    sub-tokens of the first functions of validation, 256 at most. Beside it, `draws` other heads of
-    the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has no
-    more.
+    relation masked together. A decoder predicts the first token of each dependent that comes after
+    its head token. The cost is the mean log-probability of their sub-tokens by the whole model,
+    less that with the silenced head, in nats. A silenced head puts out the mean of its outputs over
+    the sub-tokens of the first functions of validation, 256 at most. Beside it, `draws` other heads
+    of the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has
+    no more.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
     masked-LM or causal-LM head; or a `Session` that keeps it for several calls, and says

@@ -69,7 +69,7 @@ def change(value: Any, data: Any) -> None:
         del value[step]
 
 
-# ------------------------------------------------------------------------------------------------------ parts of an entry
+# -------------------------------------------------------------------------------- parts of an entry
 
 
 def hits_of(entry: Entry, protocol: str, system: str = "model") -> dict[str, np.ndarray]:
@@ -128,7 +128,7 @@ def dropped(entry: Entry, protocol: str) -> None:
         entry[part].pop(protocol, None)
 
 
-# ------------------------------------------------------------------------------------------------------------ the numbers
+# -------------------------------------------------------------------------------------- the numbers
 
 refused = attacks(ENTRIES)
 
@@ -389,7 +389,7 @@ def a_head_that_hits_first_tokens_but_not_any(entry):
     small(entry)["published"]["model"][4:8, :2] = [4, 6]
 
 
-# ------------------------------------------------------------------------------------------------------------- the fields
+# --------------------------------------------------------------------------------------- the fields
 
 
 def setting(path: str, value: Any) -> Callable[[Entry], None]:
@@ -442,7 +442,7 @@ FIELDS: list[tuple[str, str, Any, str]] = [
 ENTRIES += [Attack(name, setting(path, value), reason) for name, path, value, reason in FIELDS]
 
 
-# ------------------------------------------------------------------------------------------------- the file, its columns
+# ---------------------------------------------------------------------------- the file, its columns
 
 
 def without_bound(entry: Entry) -> bytes:
@@ -523,7 +523,7 @@ FILES = {
 ENTRIES += [Attack(name, forge, reason) for name, (forge, reason) in FILES.items()]
 
 
-# ------------------------------------------------------------------------------------------ entries beside honest ledgers
+# -------------------------------------------------------------------- entries beside honest ledgers
 
 beside = attacks(SUBMITTED)
 SUBMITTED += [

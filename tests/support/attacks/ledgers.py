@@ -41,7 +41,7 @@ def forged_rows(attack: Attack, rows: np.ndarray) -> np.ndarray:
     return copied
 
 
-# -------------------------------------------------------------------------------------------------------- ranks of the test
+# -------------------------------------------------------------------------------- ranks of the test
 
 
 def relations(ledger: RankLedger, most: int = 10**9) -> dict[str, np.ndarray]:
@@ -120,7 +120,7 @@ def one_rank_in_a_hundred(test, validation):
     test.ranks[np.random.default_rng(0).random(test.ranks.shape) < 0.01] = 0
 
 
-# ------------------------------------------------------------------------------------- heads chosen, and hard edges found
+# --------------------------------------------------------------- heads chosen, and hard edges found
 
 
 def hard(test: RankLedger, validation: RankLedger) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +190,7 @@ def half_a_point_beyond_offsets_where_it_shows_least(test, validation):
             claim(test, np.array([edge]), head)
 
 
-# --------------------------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------- rows
 
 MASKED: list[Attack] = []
 SILENCED: list[Attack] = []
