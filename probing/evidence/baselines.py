@@ -435,9 +435,8 @@ def _keyword_hits(
     keywords of another function are further than all tokens of an edge."""
     keyword = edges.keyword
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
-    nearest = np.maximum(
-        first, head + 1
-    )  # the first token of the dependent that is behind the head
+    # the first token of the dependent that is behind the head
+    nearest = np.maximum(first, head + 1)
     if direction == DEPENDENT_TO_HEAD:
         # of all tokens, `nearest` sees the head best
         for reading in (first, nearest, last):

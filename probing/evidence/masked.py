@@ -169,27 +169,20 @@ def gather(files: Sequence[Path]) -> list[Masked]:
     Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs
     that differ.
     """
-    results: dict[MaskSettings, tuple[Path, MaskResult]] = {}
-    for file in files:
-        result = MaskResult.load(file)
-        known, other = results.setdefault(result.settings, (file, result))
-        if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
-            raise LedgerError(
-                f"{file} and {known} are two runs of the same job, but their copies differ: give only one"
-            )
-    all_hits = [hits(result) for _, result in results.values()]
+    results = MaskResult.load_each(files)
+    all_hits = [hits(result) for result in results]
     shared: dict[str, np.ndarray] = {}
-    for name in dict.fromkeys(chain(*(result.node_types for _, result in results.values()))):
+    for name in dict.fromkeys(chain(*(result.node_types for result in results))):
         with_it = [
             measured[COMPARED].of(name)
-            for (_, result), measured in zip(results.values(), all_hits)
+            for result, measured in zip(results, all_hits)
             if name in result.node_types
         ]
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
             shared[name] = functions
     models = []
-    for (_, result), measured in zip(results.values(), all_hits):
+    for result, measured in zip(results, all_hits):
         common = {name: shared[name] for name in result.node_types if name in shared}
         first = result.ledger.rows[result.ledger.rows["copy"] == 0]
         masked = {}

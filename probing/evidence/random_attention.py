@@ -34,7 +34,7 @@ def random_attention(
         part = slice(start, start + _EDGES_AT_ONCE)
         drawn = rng.random((len(edges.head[part]), 1, heads), np.float32)
         for of_rule, (chance, which) in zip(ranks, chances):
-            # (some edges, k, heads), in half the time with these
+            # (some edges, k, heads): in float32 it takes half the time
             missed = chance.astype(np.float32)[which[part], :, None] <= drawn
             rank = missed.sum(axis=1, dtype=np.uint8)
             of_rule[part, 0] = np.where(rank == GUESSES, WORST_RANK, rank)

@@ -140,8 +140,8 @@ def scores(
             rows += chain(*map(_masking, masked.gather(group)))
         for instrument, of_instrument in files.items():
             rows_of = _OF_RESULT.get(instrument, _plain)
-            for file in of_instrument:
-                rows += rows_of(INSTRUMENTS[instrument].result.load(file))
+            results_of = INSTRUMENTS[instrument].result.load_each(of_instrument)
+            rows += chain(*map(rows_of, results_of))
     return frame_of(rows)
 
 

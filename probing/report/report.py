@@ -79,12 +79,11 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     probed = files.pop(ATTENTION)
     tell("reading results, computing intervals and tests")
     masked = read_groups(files[MASKING])
-    loaded = [
-        INSTRUMENTS[name].result.load(file)
+    others = [
+        result
         for name in files.keys() - {MASKING}
-        for file in files[name]
+        for result in INSTRUMENTS[name].result.load_each(files[name])
     ]
-    others = {result.signature: result for result in loaded}
     all_findings = []
     if probed or not any(files.values()):
         all_findings = read_findings(probed, data)
@@ -93,7 +92,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
         source="ledgers",
         title="What language models know about the syntax of code"
         + OVER_REPOSITORIES * over_repositories(),
-        sections=sections(all_findings, masked, [*others.values()]),
+        sections=sections(all_findings, masked, others),
     )
 
 

@@ -90,9 +90,8 @@ def explain(error: ValidationError, what: str) -> str:
     if isinstance(raised, CodeSyntaxError):  # of a check of several fields, which says all
         return str(raised)
     steps = [str(step) for step in first["loc"]]
-    if (
-        raised is not None and len(raised.args) == 2
-    ):  # of `exactly`, which does not stand in the field
+    # of `exactly`, which does not stand in the field
+    if raised is not None and len(raised.args) == 2:
         kind, name = raised.args
         steps.append(name)
     path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in steps]

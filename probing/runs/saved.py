@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
@@ -328,6 +328,20 @@ class Result(Record, Generic[L]):
         if read is not None and self.UNIT == "function":
             self.ledger.repositories = read(file, self.settings, self.ledger.function)
         return self
+
+    @classmethod
+    def load_each(cls, files: Iterable[Path]) -> list[Self]:
+        """The results in files, each run once; raises LedgerError as `load` does, and for two files
+        of a run with other numbers."""
+        runs: dict[Any, tuple[Path, Any]] = {}
+        for file in files:
+            result: Any = cls.load(file)
+            known, same = runs.setdefault(result.settings, (file, result))
+            if same.ledger.rows.tobytes() != result.ledger.rows.tobytes():
+                raise LedgerError(
+                    f"{file} and {known} are two runs of the same job, but their numbers differ: give only one"
+                )
+        return [result for _, result in runs.values()]
 
     @classmethod
     def finished(

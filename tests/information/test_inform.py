@@ -21,6 +21,7 @@ from probing.report.information import added
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import assign_dependents, load_functions, read_functions
+from probing.runs.saved import ledger_path
 from probing.runs.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread", "surfaces_learned_once")]
@@ -258,6 +259,22 @@ def test_report(folder, result, inform, tmp_path):
         with table.open(newline="") as file:
             names = {row["relation"].removesuffix(" *") for row in csv.DictReader(file)}
         assert names >= {*result.relations}  # and the mean
+
+
+def test_two_runs_of_one_job(folder, result, tmp_path):
+    """Equal ones count once; those with other numbers are refused, whichever comes last."""
+    same = result.save(tmp_path / "same")
+    frame = probing.scores([folder, same])
+    assert frame.equals(probing.scores([folder]))
+    ledger = InformationLedger.open(ledger_path(same))
+    ledger.rows["both_bits"] += 0.5
+    other = InformationResult.from_ledger(ledger).save(tmp_path / "other")
+    for results in ([folder, other], [other, folder]):
+        with pytest.raises(LedgerError, match="two runs of the same job"):
+            probing.scores(results)
+        with pytest.raises(LedgerError, match="two runs of the same job"):
+            report(results, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
 def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):
