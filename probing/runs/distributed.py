@@ -7,16 +7,26 @@ from typing import Any
 
 import torch
 
+from codesyntax_dataset.errors import ModelError
 from probing.runs.processes import Processes
 
 
 class TorchProcesses(Processes):
-    """All of them, which talk to each other by `torch.distributed`."""
+    """All of them, which talk to each other by `torch.distributed`.
+
+    Raises ModelError for a process of a machine with fewer GPUs than processes, unless it has none.
+    """
 
     def __init__(self) -> None:
-        cuda = torch.cuda.is_available()
-        self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if cuda else "cpu"
+        cuda, number = torch.cuda.is_available(), int(os.environ.get("LOCAL_RANK", "0"))
+        self.device = f"cuda:{number}" if cuda else "cpu"
         if cuda:
+            if number >= torch.cuda.device_count():
+                raise ModelError(
+                    f"process {number} of this machine, counted from 0, has no GPU of its own, since there are "
+                    f"{torch.cuda.device_count()}: start one process for each GPU, or set CUDA_VISIBLE_DEVICES to "
+                    "nothing, to compute on the CPU"
+                )
             torch.cuda.set_device(self.device)  # that of collectives
         if not torch.distributed.is_initialized():
             torch.distributed.init_process_group("nccl" if cuda else "gloo")

@@ -61,10 +61,11 @@ def save(
     """
     table = pa.table(dict(columns)).replace_schema_metadata({_METADATA: json.dumps(header)})
     try:
-        with atomic_path(Path(path)) as temporary:
+        # an open file, since pyarrow takes a path like `a:0/b` for an address
+        with atomic_path(Path(path)) as temporary, temporary.open("xb") as file:
             pq.write_table(
                 table,
-                temporary,
+                file,
                 compression="zstd",
                 use_dictionary=list(repeated),
                 row_group_size=1 << 16,

@@ -359,7 +359,7 @@ class Hits:
             return np.stack([*(100 * shares), unknown])
         systems = group.sums[system], group.sums[against]
         value, low, high = 100 * wilson_difference(*systems, group.n, group.worth)
-        p = paired_p(gained, group.n)
+        p = paired_p(gained)
         low, high = agreeing(value, low, high, p)
         return np.stack([value, low, high, p])
 

@@ -9,8 +9,10 @@ interval belongs to the chosen ones.
 in each group (`influence_of`). The 95 % interval is that of Student's t of the influences after
 Hall's transformation, which removes their skewness (1992, Journal of the Royal Statistical Society
 B 54), with Satterthwaite's degrees of freedom (`degrees_of`) of the clusters in which two systems
-differ. The p of a difference is that of the same t, so the two agree. Nothing is drawn; how often
-intervals hold and tests reject is measured by tests/benchmarks/intervals.py.
+differ. The p of a difference is the larger of those of t before and after that transformation:
+where few clusters have most of a score, either rejects too often alone. Where p and interval
+disagree, the interval gives way (`agreeing`). Nothing is drawn; how often intervals hold and tests
+reject is measured by tests/benchmarks/intervals.py.
 
 *The smallest p.* If neither of two systems is better, all those d clusters that differ favour the
 same one with the probability 2^(1 - d), and p is never below that. Without this bound, of
@@ -20,9 +22,8 @@ From 6 clusters on it changes no decision at 5 %.
 *Hits of a single group.* All clusters may score 0 or 100 % there, and then nothing shows how much
 they vary. So shares of things that are hit or not have Wilson's interval (1927) with the clusters'
 worth and Student's quantile (`wilson`), and differences of two such shares the interval that
-follows from both (`wilson_difference`). Their p is that of Student's t of the influences
-(`paired_p`); where the interval says otherwise, it gives way. Amounts, such as bits, have no such
-bounds.
+follows from both (`wilson_difference`). Their p is that of any other difference (`paired_p`).
+Amounts, such as bits, have no such bounds.
 """
 
 from __future__ import annotations
@@ -129,11 +130,11 @@ def interval(
 
 
 def influence_p(value: np.ndarray, influence: np.ndarray, degrees: Any) -> np.ndarray:
-    """Two-sided p (...) that `value` (...) is 0, at most ALPHA where its `interval` is on one side
-    of 0."""
+    """Two-sided p (...) that `value` (...) is 0: the larger of that of t and of t after Hall's
+    transformation."""
     error, skewness = _spread(influence)
     t = _over(value, error)
-    p = _two_sided(_transformed(t, skewness), degrees)
+    p = np.maximum(_two_sided(t, degrees), _two_sided(_transformed(t, skewness), degrees))
     return np.where(np.abs(value) > _NOTHING, p, 1)
 
 
@@ -247,17 +248,13 @@ def agreeing(
     return low, high
 
 
-def paired_p(differences: np.ndarray, n: Any = 1) -> np.ndarray:
-    """Two-sided p (...) that `differences` (..., f) over f clusters with `n` (f,) things, by
-    default as many in each, sum to 0: by Student's t of the influences, with one degree of
-    freedom less than clusters that differ."""
-    things = np.broadcast_to(n, differences.shape[-1:])
-    influence = influence_of(differences, things / things.sum())
-    error = np.sqrt(_square_sum(influence))
-    differing = np.count_nonzero(differences, axis=-1)
-    t = _over(differences.sum(axis=-1), error)
-    p = _two_sided(t, np.maximum(differing - 1, 1))
-    return np.maximum(p, _least_p(differing))
+def paired_p(differences: np.ndarray) -> np.ndarray:
+    """Two-sided p (...) that `differences` (..., f) over f clusters sum to 0, as of `mean_estimate`
+    with as much of each cluster, since where the sum is 0 no cluster is expected to add to it."""
+    clusters = differences.shape[-1]
+    share = np.full(clusters, 1 / clusters)
+    influence = influence_of(differences, share)
+    return mean_estimate(differences.sum(axis=-1), influence, share, differences).p
 
 
 # ---------------------------------------------------------------------------- hits of single groups

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +52,14 @@ def test_round_trip_and_same_bytes(tmp_path, layers, heads):
     again.save(tmp_path / "b.parquet")
     RankLedger.load(tmp_path / "b.parquet").save(tmp_path / "c.parquet")
     assert (tmp_path / "b.parquet").read_bytes() == (tmp_path / "c.parquet").read_bytes()
+
+
+def test_a_folder_whose_name_has_a_colon_is_no_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("cuda:0").mkdir()
+    ledger = ledger_of([0, 1])
+    ledger.save("cuda:0/a.parquet")
+    assert same(RankLedger.load("cuda:0/a.parquet"), ledger)
 
 
 def test_a_byte_stands_where_the_format_says(tmp_path):

@@ -505,13 +505,13 @@ def test_two_processes_give_the_bytes_of_one(
         tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache")
     )
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
-    probe(tiny_model, fewer_functions, "python", "validation", output=one)
+    probe(tiny_model, fewer_functions, "python", "validation", output=one, device="cpu")
     places = [str(tiny_model), "--data", str(fewer_functions), "--output", str(two)]
     together(["probe", *places, "--split", "test", "--split", "validation"])
     assert left_in(two) == whole | left_in(one)
     assert len(list(cache.glob("*.parquet"))) == 2
     monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))
-    probe(tiny_model, fewer_functions, "python", output=kept)
+    probe(tiny_model, fewer_functions, "python", output=kept, device="cpu")
     assert left_in(kept) == whole
 
 

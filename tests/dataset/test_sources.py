@@ -155,6 +155,7 @@ def test_codesearchnet_names_the_file_and_the_line_that_are_broken(tmp_path, com
         (gzip.compress(GOOD_LINE * 50)[:-20], "is the file complete"),
         (GOOD_LINE, "line 1: cannot be read .*gzipped"),
     ],
+    ids=["cut", "not compressed"],  # the bytes have the time in them
 )
 def test_codesearchnet_names_the_file_that_is_no_whole_gzip(tmp_path, data, complaint):
     source = write(tmp_path, {TEST_FILE: data})

@@ -39,7 +39,7 @@ def plain(probing, functions):
     found = {}
     for function in functions:
         maps = [
-            layer[0].double().numpy()
+            layer[0].double().cpu().numpy()
             for layer in probing.encoder.maps(probing.encoder.inputs([function.ids]))
         ]
         tokens = len(function.alignment.first)

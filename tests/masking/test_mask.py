@@ -192,7 +192,7 @@ def test_batches_change_rounding_alone(model, dataset_folder, result):
 
 def command(model, dataset_folder, output):
     types = " ".join(f"--node-types {name}" for name in TYPES)
-    options = f"--draws 3 --limit 8 --max-length {LONGEST} --device cpu"
+    options = f"--draws 3 --limit 8 --max-length {LONGEST}"
     return f"mask {model} {types} --data {dataset_folder} {options} --output {output}".split()
 
 

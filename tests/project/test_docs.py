@@ -31,7 +31,7 @@ FEWER = {
     "verify ": "--functions 2",
     "inform ": "--limit 5",
     "surprise ": "--limit 3",
-    "ablate ": "--limit 1 --direction dependent-to-head",  # a head beats a guess in few functions
+    "ablate ": "--limit 1",
     "--data sentences ": "--limit 10",
 }
 """What commands are given in addition that have this text, and whose numbers stand in no guide."""

@@ -66,8 +66,8 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
 
 
 def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_folder):
-    """What makes it quick; the time itself is not a test's to measure."""
-    probe(tiny_model, dataset_folder, **SOME)
+    """What makes it quick; the time itself is not a test's to measure. Where there is a GPU, torch is asked for it."""
+    probe(tiny_model, dataset_folder, device="cpu", **SOME)
     arguments = [
         "probe",
         str(tiny_model),
@@ -77,6 +77,8 @@ def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_f
         "test",
         "--limit",
         "6",
+        "--device",
+        "cpu",
     ]
     code = (
         "import sys\nfrom probing.cli import main\n"
@@ -267,7 +269,7 @@ def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_f
 def test_many_at_once(place, tiny_model, dataset_folder):
     """Eight write and read the same slot: each reads the whole ledger or none, and one file is left."""
     result = probe(tiny_model, dataset_folder, **SOME)
-    place_of_it = slot(str(tiny_model), dataset_folder, **SOME)
+    place_of_it = slot(str(tiny_model), dataset_folder, device=None, **SOME)
 
     def both(_):
         place_of_it.save(result.ledger.save, place_of_it.contents)

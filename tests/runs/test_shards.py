@@ -11,7 +11,7 @@ import pytest
 import torch
 from support.commands import run
 
-from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError, ModelError
 from probing import merge, probe
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
@@ -291,6 +291,7 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for owner, name, answer in (
         (torch.cuda, "set_device", None),
         (torch.distributed, "init_process_group", None),
@@ -304,3 +305,13 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
     assert calls == [("cuda:1",), ("nccl",), (), ()]
     assert (processes.count, processes.rank, processes.device) == (4, 3, "cuda:1")
     assert processes_of_run(alone=True).device is None and len(calls) == 4
+
+
+@pytest.mark.parametrize("number", ["2", "3"])
+def test_a_process_without_a_gpu_of_its_own_is_refused(monkeypatch, number):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_RANK", number)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ModelError, match=f"process {number}.*no GPU of its own.*there are 2"):
+        processes_of_run()

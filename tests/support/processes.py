@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 from probing.cli import main
 
@@ -73,7 +74,8 @@ def ended(pid: int) -> int:
 
 def together(arguments: Sequence[str], count: int = 2) -> None:
     """Run a command in so many processes that share the work, started as `torchrun` does, but forked,
-    unless this process has used a GPU, which no child of it then could.
+    unless this process has used a GPU, which no child of it then could. Without a GPU for each, they
+    compute on the CPU.
 
     Raises ChildFailedError if one fails.
     """
@@ -93,8 +95,10 @@ def together(arguments: Sequence[str], count: int = 2) -> None:
         number: signal.getsignal(number)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
     }
+    hidden = {} if torch.cuda.device_count() >= count else {"CUDA_VISIBLE_DEVICES": ""}
     try:
-        elastic_launch(config, _shared)(arguments)
+        with mock.patch.dict(os.environ, hidden):
+            elastic_launch(config, _shared)(arguments)
     finally:  # the launcher leaves its own
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -43,7 +43,7 @@ def all_but(letters: str, wrong: str = "~") -> Callable:
 
     def scores(inputs, rows, columns):
         truth = inputs["input_ids"][rows, columns]
-        lost = torch.isin(truth, torch.tensor(ids))
+        lost = torch.isin(truth, torch.tensor(ids, device=truth.device))
         predicted = torch.where(lost, said, truth)
         return torch.stack([predicted, ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
 

@@ -31,9 +31,10 @@ def hall_transformed(value: float, skewness: float) -> float:
 
 
 def influence_p(value: float, influence: Sequence[float], freedom: float) -> float:
-    """Two-sided p that a mean is 0, by the transformed t of its interval."""
+    """Two-sided p that a mean is 0: the larger of those by t and by the transformed t of its interval."""
     error, skewness = moments(influence)
-    return float(2 * t.sf(abs(hall_transformed(value / error, skewness)), freedom))
+    both = value / error, hall_transformed(value / error, skewness)
+    return max(float(2 * t.sf(abs(distance), freedom)) for distance in both)
 
 
 def hall_interval(value: float, influence: Sequence[float], freedom: float) -> tuple[float, float]:
