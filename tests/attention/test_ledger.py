@@ -138,7 +138,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
     before = (tmp_path / "a.parquet").read_bytes()
 
     def full(table, where, **options):
-        where.write_bytes(b"half")
+        where.write(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)
