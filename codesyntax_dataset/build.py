@@ -21,6 +21,7 @@ from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import replace, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.features import features_of
+from codesyntax_dataset.folder import CARD, MARKER, SUMS
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
 from codesyntax_dataset.measure import ROW_GROUP, BuildReport, ConfigReport, digest, measure
 from codesyntax_dataset.owned_folder import check_owned
@@ -99,14 +100,12 @@ def build(
         origins = {config: origins[config] for config in reports}
         text = card.render(reports, origins, sources.shown(source), exclusion)
         for name, content in {
-            metadata.CARD: text,
+            CARD: text,
             metadata.EVAL: metadata.eval_yaml(reports),
         }.items():
             if content:
                 (folder / name).write_text(content, encoding="utf-8", newline="\n")
-        (folder / metadata.SUMS).write_text(
-            metadata.sha256sums(folder), encoding="utf-8", newline="\n"
-        )
+        (folder / SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
         _check_ours(output)
         if not overwrite and _digests(output) != there:
             raise DatasetError(
@@ -212,7 +211,7 @@ def _digests(output: Path) -> dict[str, str]:
 
 def _other_source(output: Path, config: str, source: str, reason: str) -> DatasetError:
     """The error for adding to a dataset from another source."""
-    origin = card.origin((output / metadata.CARD).read_text(encoding="utf-8", errors="replace"))
+    origin = card.origin((output / CARD).read_text(encoding="utf-8", errors="replace"))
     return DatasetError(
         f"{output} holds {config} from {origin or 'an unknown source'}, and {source} does not give the same functions "
         f"({reason}): all configs of a dataset must come from one unchanged source, with the same settings. Choose "
@@ -235,7 +234,7 @@ def _exclusion(
 def _check_ours(output: Path) -> None:
     """Raise DatasetError unless `output` does not exist, or holds a dataset that `build` wrote and
     nothing else."""
-    mark = metadata.CARD, card.MARKER
+    mark = CARD, MARKER
     check_owned(output, "build", mark, ours=metadata.files().__contains__, error=DatasetError)
 
 

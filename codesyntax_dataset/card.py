@@ -14,16 +14,13 @@ import yaml
 from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.features import COLUMNS, FEATURES, PAIR_COLUMNS, PAIR_FEATURES
+from codesyntax_dataset.folder import MARKER
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.schema import LABELS
 from codesyntax_dataset.sources import Origin
-
-MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
-"""A line in every card; `build` may replace a folder whose card has it."""
-
 
 _LOAD, _FOLDER, _HINT = (
     'load_dataset("',

@@ -18,6 +18,7 @@ import yaml
 from codesyntax_dataset import card, metadata, safe_files
 from codesyntax_dataset.errors import DatasetError
 from codesyntax_dataset.features import features_of
+from codesyntax_dataset.folder import CARD, MARKER, SUMS
 from codesyntax_dataset.languages import CONFIGS, unedited
 from codesyntax_dataset.measure import BuildReport, measure
 from codesyntax_dataset.schema import Skips
@@ -88,8 +89,8 @@ def checked_files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
     """
     folder = Path(folder)
     check_folder(folder)
-    sums = _bytes(folder, metadata.SUMS)
-    files = {metadata.SUMS: sums}
+    sums = _bytes(folder, SUMS)
+    files = {SUMS: sums}
     for checksum, _, name in (line.partition("  ") for line in sums.decode().splitlines()):
         content = _bytes(folder, name) if name in metadata.files() else b""
         if hashlib.sha256(content).hexdigest() != checksum:
@@ -102,11 +103,9 @@ def published_files(folder: str | os.PathLike[str], repo: str) -> dict[str, byte
     """The files of `checked_files`, of which the card says how to load the dataset from the Hub's
     repository `repo`."""
     files = checked_files(folder)
-    before, files[metadata.CARD] = files[metadata.CARD], card.published(files[metadata.CARD], repo)
-    old, new = (
-        hashlib.sha256(text).hexdigest().encode() for text in (before, files[metadata.CARD])
-    )
-    files[metadata.SUMS] = files[metadata.SUMS].replace(old, new)
+    before, files[CARD] = files[CARD], card.published(files[CARD], repo)
+    old, new = (hashlib.sha256(text).hexdigest().encode() for text in (before, files[CARD]))
+    files[SUMS] = files[SUMS].replace(old, new)
     return files
 
 
@@ -126,7 +125,7 @@ def _files(folder: Path) -> set[str]:
             raise _not_as_built(folder, f"{name} does not belong there")
         if path.is_file():
             names.add(name)
-    for name in (metadata.CARD, metadata.SUMS):
+    for name in (CARD, SUMS):
         if name not in names:
             raise _not_as_built(folder, f"{name} is missing")
     return names
@@ -134,44 +133,42 @@ def _files(folder: Path) -> set[str]:
 
 def _check_sums(folder: Path, names: Iterable[str]) -> None:
     listed = {}
-    for line in _text(folder, metadata.SUMS).splitlines():
+    for line in _text(folder, SUMS).splitlines():
         checksum, _, name = line.partition("  ")
         listed[name] = checksum
-    for name in sorted({*names, *listed} - {metadata.SUMS}):
+    for name in sorted({*names, *listed} - {SUMS}):
         if name not in listed:
-            raise _not_as_built(folder, f"{metadata.SUMS} does not list {name}")
+            raise _not_as_built(folder, f"{SUMS} does not list {name}")
         if name not in names:
-            raise _not_as_built(folder, f"{name}, which {metadata.SUMS} lists, is missing")
+            raise _not_as_built(folder, f"{name}, which {SUMS} lists, is missing")
         try:
             checksum = metadata.sha256(folder / name)
         except OSError as error:
             raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
         if checksum != listed[name]:
-            raise _not_as_built(
-                folder, f"{name} does not have the checksum that {metadata.SUMS} lists"
-            )
+            raise _not_as_built(folder, f"{name} does not have the checksum that {SUMS} lists")
 
 
 def _configs(folder: Path) -> list[str]:
     """The configs that the card names, in its order."""
-    text = _text(folder, metadata.CARD)
-    if card.MARKER not in text:
-        raise _not_as_built(folder, f"{metadata.CARD} was not made by `codesyntax build`")
+    text = _text(folder, CARD)
+    if MARKER not in text:
+        raise _not_as_built(folder, f"{CARD} was not made by `codesyntax build`")
     try:
         names = [
             config["config_name"] for config in yaml.safe_load(text.split("---\n")[1])["configs"]
         ]
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise _not_as_built(
-            folder, f"{metadata.CARD} does not begin with the YAML header of a dataset: {error}"
+            folder, f"{CARD} does not begin with the YAML header of a dataset: {error}"
         ) from error
     if unknown := [name for name in names if name not in list(CONFIGS)]:
         raise _not_as_built(
             folder,
-            f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(unedited())}",
+            f"{CARD} names a config {unknown[0]!r}, known are {', '.join(unedited())}",
         )
     if not names or len(set(names)) < len(names):
-        raise _not_as_built(folder, f"{metadata.CARD} names no config, or one twice")
+        raise _not_as_built(folder, f"{CARD} names no config, or one twice")
     return names
 
 
@@ -204,15 +201,13 @@ def _check_ids(folder: Path, config: str, files: Iterable[str]) -> None:
 def _check_card(folder: Path, reports: dict) -> None:
     """Compare the rows of the card's tables and its YAML; the rest of a card does not follow from
     Parquet files."""
-    text = _text(folder, metadata.CARD)
+    text = _text(folder, CARD)
     expected = card.render(reports, {}, source="", exclusion=None)
-    _compare(folder, metadata.CARD, _table_rows(text), _table_rows(expected))
+    _compare(folder, CARD, _table_rows(text), _table_rows(expected))
     front_matter = yaml.safe_dump(
         yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True
     )
-    _compare(
-        folder, metadata.CARD, front_matter.splitlines(), card.front_matter(reports).splitlines()
-    )
+    _compare(folder, CARD, front_matter.splitlines(), card.front_matter(reports).splitlines())
 
 
 def _table_rows(text: str) -> list[str]:

@@ -12,28 +12,26 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.batches import check_row_groups
-from codesyntax_dataset.card import MARKER, how_to_add
 from codesyntax_dataset.errors import DatasetError, UnknownName
-from codesyntax_dataset.features import features_of
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from codesyntax_dataset.metadata import CARD, SUMS
 from codesyntax_dataset.protocol import SPLITS
 
-OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""The exception of `datasets` for a Parquet file with damaged metadata."""
+CARD, SUMS = "README.md", "SHA256SUMS"
+
+MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
+"""A line in every card; `build` may replace a folder whose card has it."""
 
 
 def read_split(
     folder: Path, config: str, split: str, columns: Sequence[str]
-) -> tuple[datasets.Dataset, str]:
-    """The given columns of a split, and the version of its config.
+) -> tuple[pa.Table, str]:
+    """The rows of a split with the given columns, and the version of its config.
 
     Raises DatasetError if `folder` is not a dataset that `codesyntax build` wrote, or if its card
     or the split was altered since; UnknownName for a config or split that it does not have.
@@ -52,6 +50,8 @@ def read_split(
             f"{folder}: {CARD} does not begin with the YAML header of a dataset ({error}): build it again"
         ) from error
     if config not in configs:
+        from codesyntax_dataset.card import how_to_add
+
         advice = how_to_add(text, config, folder) if config in CONFIGS else ""
         raise UnknownName(f"config of {folder}", config, configs, advice)
     version, splits = configs[config]
@@ -62,21 +62,19 @@ def read_split(
             if splits:
                 advice += f", or ask for one that there is alone (--split {next(iter(splits))})"
         raise UnknownName(f"split of {folder}", split, splits, advice)
-    if missing := set(columns) - set(features_of(config)):
-        rows = "minimal pairs" if variant_of(config).pairs else "functions"
-        raise DatasetError(
-            f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}"
-        )
     name = f"{config}/{split}.parquet"
     data = _read(folder, name)
     _check(folder, name, data, sums)
     try:
-        check_row_groups(pq.ParquetFile(pa.BufferReader(data)), columns)
-        table = pq.read_table(pa.BufferReader(data), columns=list(columns))
-        return datasets.Dataset(
-            table, fingerprint=sums[name][:16]
-        ), version  # the fingerprint saves hashing the table
-    except (OSError, pa.ArrowException, *OF_METADATA) as error:
+        parquet = pq.ParquetFile(pa.BufferReader(data))
+        if missing := set(columns) - set(parquet.schema_arrow.names):
+            rows = "minimal pairs" if variant_of(config).pairs else "functions"
+            raise DatasetError(
+                f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}"
+            )
+        check_row_groups(parquet, columns)
+        return parquet.read(columns=list(columns)).replace_schema_metadata(), version
+    except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
 
 

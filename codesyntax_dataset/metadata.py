@@ -14,12 +14,13 @@ from pathlib import Path
 
 import yaml
 
+from codesyntax_dataset.folder import CARD, SUMS
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.tasks import tasks
 
-CARD, EVAL, SUMS = "README.md", "eval.yaml", "SHA256SUMS"
+EVAL = "eval.yaml"
 
 _EVAL_DESCRIPTION = """
 Which syntactic relations of code do a model's attention heads find, and what of syntax does a masked model restore? The

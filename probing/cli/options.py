@@ -197,12 +197,13 @@ def of_code(data: str, configs: Sequence[str]) -> str:
 
     Raises DatasetError if that folder is of other code, such as the same before it was edited.
     """
-    from codesyntax_dataset import sources
-    from codesyntax_dataset.metadata import SUMS
+    from codesyntax_dataset.folder import SUMS
 
     folder = Path(data)
     if not folder.is_dir() or (folder / SUMS).exists():
         return data
+    from codesyntax_dataset import sources
+
     suffixes = tuple(suffix for config in configs for suffix in language_of(config).suffixes)
     if not any(path.name.endswith(suffixes) for path in folder.rglob("*")):
         return data  # and whoever reads it says what is wrong with it

@@ -125,16 +125,16 @@ def read_edges(
         raise DatasetError(
             f"{language.title} has {len(keywords)} keywords, expected at most {MOST_KEYWORDS}"
         )
-    dataset, name = load_functions(data, config, split)
+    table, name = load_functions(data, config, split)
     numbers = {word: number for number, word in enumerate(keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
     relations: list[str] = []
-    labels = label_digest(dataset)
+    labels = label_digest(table)
     tables: list[EdgeTable] = []
     keyword: list[int] = []
     left_out: list[bool] = []
     places = itertools.count()
-    for batch in rows(dataset, None):
+    for batch in rows(table, None):
         used = [
             (function, row)
             for row, function in zip(batch, places)

@@ -325,7 +325,7 @@ class WholeSplits(Splits):
 
     def __init__(self, data: Any, config: str, direction: str):
         functions, _ = load_functions(data, config, "validation")
-        short = np.flatnonzero([len(code) <= SHORT_CODE for code in functions["code"]])
+        short = np.flatnonzero([len(code) <= SHORT_CODE for code in functions["code"].to_pylist()])
         edges = {
             "validation": baselines.read_edges(data, config, "validation", short),
             "test": baselines.read_edges(data, config, "test"),

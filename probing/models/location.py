@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import huggingface_hub  # HfApi takes long to import, and is imported where it is used
-from huggingface_hub import hf_hub_download
+import huggingface_hub  # its clients take long to import, and are where they are used
 from huggingface_hub.errors import (
     EntryNotFoundError,
     HFValidationError,
@@ -184,7 +183,11 @@ def _on_hub(model: str, gguf: str, revision: str | None, request: str) -> Locati
     # asked for.
     wanted = gguf or "config.json"
     try:
-        file = Path(hf_hub_download(model, wanted, revision=revision, local_files_only=not answers))
+        file = Path(
+            huggingface_hub.hf_hub_download(
+                model, wanted, revision=revision, local_files_only=not answers
+            )
+        )
     except LocalEntryNotFoundError as error:
         raise ModelError(f"{_NOWHERE}: it is not in the cache, and {UNREACHABLE}") from error
     except EntryNotFoundError:

@@ -53,7 +53,7 @@ def rows(model: Model, data: Path, config: str, ledger: Path, root: Path) -> Ite
     """
     ranks = RankLedger.open(ledger)
     short = np.isin(ranks.tokens, SHORT_FUNCTION)
-    ids = load_functions(data, config, "test")[0]["id"]
+    ids = load_functions(data, config, "test")[0]["id"].to_pylist()
     location = model.location
     if os.path.exists(location):
         location = os.path.relpath(location, root)

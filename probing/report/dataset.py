@@ -12,6 +12,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import datasets
+
 from codesyntax_dataset import annotate, compare, corpus, paper
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.card import left_out
@@ -138,7 +140,7 @@ def compare_labels(
         functions.sort(key=attrgetter("partition"), reverse=True)
         codes = [function.code for function in functions]
     else:
-        codes = load_functions(data, configs[0], "test")[0]["code"][:]
+        codes = load_functions(data, configs[0], "test")[0]["code"].to_pylist()
     unit = language_of(configs[0]).unit
     bar = progress(codes, desc=" and ".join(configs), unit=unit, leave=False)
     return compare.compare(bar, configs)
@@ -229,7 +231,7 @@ def collect(
     for config in configs:
         loaded = [load_functions(data, config, split) for split in splits]
         names[config] = loaded[0][1]
-        counted[config] = statistics([dataset for dataset, _ in loaded])
+        counted[config] = statistics([datasets.Dataset(table) for table, _ in loaded])
         omissions[config] = left_out(text, config)
     return DatasetStatistics(names, list(splits), counted, omissions)
 

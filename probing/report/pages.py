@@ -208,14 +208,14 @@ def _read_code(file: Path, language: Language) -> str:
 
 
 def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
-    dataset, name = load_functions(data, config, split)
+    table, name = load_functions(data, config, split)
     unit = language_of(config).unit
-    ids = dataset["id"][:]
+    ids = table["id"].to_pylist()
     if id not in ids:
         known = f"its ids run from {min(ids)} to {max(ids)}" if ids else f"it has no {unit}s"
         raise DatasetError(f"{name}/{config}/{split} has no {unit} with the id {id}: {known}")
     position = ids.index(id)
-    ((row,),) = rows(dataset.select([position]), None)
+    ((row,),) = rows(table.slice(position, 1), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
     edges = [Edge(**edge) for edge in row["relations"]]
     title = f"{name}/{config}/{split}, {unit} {id}"

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -31,6 +31,7 @@ import pyarrow as pa
 from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
+from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
@@ -47,30 +48,26 @@ RELABELLED = REDRAWN_DEPENDENTS, CONTROL_TASK
 _LABELLED = ["relations", "code", "token_start", "token_end"]
 
 
-def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) -> datasets.Dataset:
-    """The dataset as read by a probe with this control; raises UnknownName for an unknown one."""
+def labels_of(table: pa.Table, control: str | None, seed: int | None) -> pa.Table:
+    """The rows as read by a probe with this control; raises UnknownName for an unknown one."""
     if control not in (None, *CONTROLS):
         raise UnknownName("control", control, CONTROLS)
     relabel = {REDRAWN_DEPENDENTS: redraw_dependents, CONTROL_TASK: assign_dependents}.get(
         control or ""
     )
-    return dataset if relabel is None else relabel(dataset, seed or 0)
+    return table if relabel is None else relabel(table, seed or 0)
 
 
-Relations = dict[str, list[EdgeCell]]
-"""The column `relations` of a row."""
-
-
-def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
-    """The dataset with the dependents of the control task: one token each, not of white space.
+def assign_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
+    """The functions with the dependents of the control task: one token each, not of white space.
 
     Before the first token stands the second, as it were, and behind the last one the last but one.
     A function without another token keeps its dependents.
     """
 
     def assign(
-        relations: list[EdgeCell], code: str, starts: list[int], ends: list[int]
-    ) -> Relations:
+        relations: list[EdgeCell], code: str, starts: list[int], ends: list[int], _: int
+    ) -> list[EdgeCell]:
         words = [code[start:end] for start, end in zip(starts, ends)]
         visible = np.array([token for token, word in enumerate(words) if word.strip()], np.int64)
         assigned: list[EdgeCell] = []
@@ -87,13 +84,13 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
                 token = int(others[(max(here - 1, 0), min(here, most), 0, most)[task]])
                 edge = {**edge, "first": token, "last": token}
             assigned.append(edge)
-        return {"relations": assigned}
+        return assigned
 
-    return dataset.map(assign, input_columns=_LABELLED, desc="assigning dependents")
+    return _relabelled(table, assign)
 
 
-def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
-    """The dataset with another dependent for every edge: as many tokens on the same side of the
+def redraw_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
+    """The functions with another dependent for every edge: as many tokens on the same side of the
     head, which in code is after it, none of them the gold one's.
 
     All positions are equally likely, except that a dependent does not begin or end with white
@@ -106,7 +103,7 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
 
     def redraw(
         relations: list[EdgeCell], code: str, starts: list[int], ends: list[int], index: int
-    ) -> Relations:
+    ) -> list[EdgeCell]:
         rng = np.random.default_rng([seed, index])
         visible = np.array(
             [bool(code[start:end].strip()) for start, end in zip(starts, ends)], bool
@@ -129,11 +126,18 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             places = next((begin[choice] for choice in choices if choice.any()), [first])
             token = int(rng.choice(places))
             redrawn.append({**edge, "first": token, "last": token + last - first})
-        return {"relations": redrawn}
+        return redrawn
 
-    return dataset.map(
-        redraw, with_indices=True, input_columns=_LABELLED, desc="redrawing dependents"
-    )
+    return _relabelled(table, redraw)
+
+
+def _relabelled(table: pa.Table, relabel: Callable[..., list[EdgeCell]]) -> pa.Table:
+    """The functions with the edges that `relabel` gives for _LABELLED and the place of each."""
+    columns = [table[name].to_pylist() for name in _LABELLED]
+    edges = [relabel(*row, place) for place, row in enumerate(zip(*columns))]
+    relations = table.schema.field("relations")
+    number = table.schema.get_field_index("relations")
+    return table.set_column(number, relations, pa.array(edges, relations.type))
 
 
 FUNCTION_COLUMNS = ("id", "code", "token_start", "token_end", "relations")
@@ -157,12 +161,12 @@ class Functions(NamedTuple):
     """The functions that a run reads: those of a split, or of the part `limit` of it, as a control
     has them.
 
-    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is
-    read; `location`: of the dataset, as for `load_functions`; `folder`: its folder, None for one on
-    the Hub or in memory.
+    `table`: the rows of the whole split, as of `load_functions`; `name`: name and version of the
+    dataset, as signatures have it; `labels`: the digest of what is read; `location`: of the
+    dataset, as for `load_functions`; `folder`: its folder, None for one on the Hub or in memory.
     """
 
-    dataset: datasets.Dataset
+    table: pa.Table
     name: str
     config: str
     split: str
@@ -187,9 +191,9 @@ def read_functions(
     """The functions that a probe with these arguments reads; raises what `limit_of`,
     `load_functions` and `labels_of` do."""
     limit = limit_of(limit, sample, seed, control)
-    dataset, name = load_functions(data, config, split)
-    dataset = labels_of(dataset, control, seed)
-    if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(dataset):
+    table, name = load_functions(data, config, split)
+    table = labels_of(table, control, seed)
+    if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(table):
         limit = None
     folder = (
         Path(data).resolve()
@@ -197,21 +201,22 @@ def read_functions(
         else None
     )
     return Functions(
-        dataset,
+        table,
         name,
         config,
         split,
         limit,
         control,
         seed,
-        label_digest(dataset, limit),
+        label_digest(table, limit),
         data,
         folder,
     )
 
 
-def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:
-    """One split of an annotated dataset, and its name and version in signatures.
+def load_functions(data: Any, config: str, split: str) -> tuple[pa.Table, str]:
+    """The rows of one split of an annotated dataset, with the columns that runs read and, if there
+    is one, `repo`; and the dataset's name and version in signatures.
 
     `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset`
     or `DatasetDict`. A loaded dataset that knows its config and split must be that whole split, in
@@ -221,22 +226,17 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     dataset, was altered or is not what was requested, and UnknownName for a config or split that is
     unknown, or that a folder lacks.
     """
-    import datasets
-
-    from codesyntax_dataset.folder import read_split
-
-    language, needed = (
-        language_of(config),
-        PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS,
-    )
+    language = language_of(config)
+    needed = PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
+    columns = [*dict.fromkeys((*needed, "repo"))]
     if isinstance(data, (str, os.PathLike)):
         location = os.fspath(data)
         if os.path.isdir(location):
-            dataset, version = read_split(
-                Path(location), config, split, [*dict.fromkeys((*needed, "repo"))]
-            )
-            return dataset, f"{Path(location).resolve().name}@{version}"
+            table, version = read_split(Path(location), config, split, columns)
+            return table, f"{Path(location).resolve().name}@{version}"
         check_id(location)
+        import datasets  # takes a second, and a folder needs none of it
+
         try:
             dataset = datasets.load_dataset(location, config, split=split)
         except Exception as error:  # datasets raises errors of many types
@@ -260,9 +260,10 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
                 f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in "
                 f"{language.name}"
             )
-    return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(
-        dataset, config, split
-    )
+    if not isinstance(data, (str, os.PathLike)):
+        name = _name_of_loaded(dataset, config, split)
+    read = dataset.select_columns([name for name in columns if name in dataset.column_names])
+    return read.with_format("arrow")[:], name
 
 
 def check_id(name: str) -> None:
@@ -322,7 +323,10 @@ def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
     whole = info.splits[split].num_examples
     if len(dataset) != whole:
         raise _not_whole(f"has {len(dataset)} functions, and its split {split!r} has {whole}")
-    if not _has_pairs(dataset) and (np.diff(np.asarray(dataset["id"][:], np.int64)) <= 0).any():
+    if (
+        "good" not in dataset.column_names
+        and (np.diff(np.asarray(dataset["id"][:], np.int64)) <= 0).any()
+    ):
         raise _not_whole("has the functions of its split in another order, or some of them twice")
     return f"{info.dataset_name or 'memory'}@{info.version or '0.0.0'}"
 
@@ -352,8 +356,8 @@ def find_data(result: str | os.PathLike, settings: Any) -> str:
     reason = ""
     for location in places:
         try:
-            dataset, called = load_functions(location, settings.config, settings.split)
-            labels = labels_read(dataset, settings)
+            table, called = load_functions(location, settings.config, settings.split)
+            labels = labels_read(table, settings)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
@@ -366,15 +370,15 @@ def find_data(result: str | os.PathLike, settings: Any) -> str:
     )
 
 
-def labels_read(dataset: datasets.Dataset, settings: Any) -> str:
+def labels_read(table: pa.Table, settings: Any) -> str:
     """The digest of the labels that a run with these settings reads of a split."""
     control, seed = (
         (settings.control, settings.seed) if isinstance(settings, Settings) else (None, None)
     )
-    return label_digest(labels_of(dataset, control, seed), settings.limit)
+    return label_digest(labels_of(table, control, seed), settings.limit)
 
 
-def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
+def label_digest(table: pa.Table, limit: Limit = None) -> str:
     """A digest of the labels of the part `limit` of the functions: code, token offsets and edges,
     in order; of minimal pairs, of PAIR_COLUMNS.
 
@@ -384,13 +388,15 @@ def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
     therefore have different input.
     """
     digest = hashlib.sha256()
-    add = _add_pairs if _has_pairs(dataset) else _add_functions
+    add = _add_pairs if _has_pairs(table) else _add_functions
+    labels = _labels(table, limit)
     try:
-        for table in _labels(dataset, limit).with_format("arrow").iter(batch_size=1000):
-            digest.update(len(table).to_bytes(8, "little"))
-            add(digest, table)
+        for start in range(0, len(labels), 1000):
+            part = labels.slice(start, 1000)
+            digest.update(len(part).to_bytes(8, "little"))
+            add(digest, part)
     except (pa.ArrowException, AttributeError) as error:
-        columns = ", ".join(_label_columns(dataset))
+        columns = ", ".join(_label_columns(table))
         raise DatasetError(
             f"the dataset's columns {columns} are not what `codesyntax build` writes: {error}"
         ) from error
@@ -418,52 +424,54 @@ def _add_pairs(digest: hashlib._Hash, table: pa.Table) -> None:
 
 def _add_lengths(digest: hashlib._Hash, lists: pa.Array) -> pa.Array:
     """Add the length of each list; return their concatenated items."""
-    _add_numbers(digest, lists.value_lengths().fill_null(0), pa.int64())
+    _add_numbers(digest, lists.value_lengths(), pa.int64())
     return lists.flatten()
 
 
 def _add_texts(digest: hashlib._Hash, texts: pa.Array) -> None:
-    values = texts.cast(pa.large_binary()).to_pylist()
-    _add_numbers(digest, pa.array(map(len, values), pa.int64()), pa.int64())
-    digest.update(b"".join(values))
+    import pyarrow.compute as pc
+
+    encoded = texts.cast(pa.large_binary())
+    _add_numbers(digest, pc.binary_length(encoded), pa.int64())
+    digest.update(b"".join(encoded.to_pylist()))
 
 
 def _add_numbers(digest: hashlib._Hash, numbers: pa.Array, type: pa.DataType | None = None) -> None:
-    values = numbers.cast(type or pa.int32()).to_numpy(zero_copy_only=False)
+    values = np.from_dlpack(numbers.cast(type or pa.int32()))  # to_numpy imports pandas
     digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
-def _has_pairs(dataset: datasets.Dataset) -> bool:
-    return "good" in dataset.column_names
+def _has_pairs(table: pa.Table) -> bool:
+    return "good" in table.column_names
 
 
-def _label_columns(dataset: datasets.Dataset) -> list[str]:
-    return list(PAIR_COLUMNS if _has_pairs(dataset) else FUNCTION_COLUMNS)
+def _label_columns(table: pa.Table) -> list[str]:
+    return list(PAIR_COLUMNS if _has_pairs(table) else FUNCTION_COLUMNS)
 
 
-def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:
-    dataset = dataset.select_columns(_label_columns(dataset))
-    return dataset if limit is None else dataset.select(_split_places(dataset, limit))
+def _labels(table: pa.Table, limit: Limit) -> pa.Table:
+    labels = table.select(_label_columns(table))
+    return labels if limit is None else labels.take(_split_places(table, limit))
 
 
-def _split_places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
+def _split_places(table: pa.Table, limit: Limit) -> np.ndarray:
     """The places in the split of the functions of a part."""
     if isinstance(limit, Sample):
-        return limit.places(len(dataset))
-    return range(len(dataset) if limit is None else min(limit, len(dataset)))
+        return np.array(limit.places(len(table)), np.int64)
+    return np.arange(len(table) if limit is None else min(limit, len(table)))
 
 
-def rows(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Row]]:
+def rows(table: pa.Table, limit: Limit) -> Iterator[list[Row]]:
     """The rows of a part, some at a time, with the columns that probing needs, and the `index` of
     each in the split.
 
     Raises DatasetError for a row that does not fit itself.
     """
-    if _has_pairs(dataset):
+    if _has_pairs(table):
         raise DatasetError(
             "the dataset has minimal pairs, no labelled functions: `codesyntax prefer` reads it"
         )
-    for chunk in _chunks(dataset, limit):
+    for chunk in _chunks(table, limit):
         for row in chunk:
             tokens = len(row["token_start"])
             if len(row["token_end"]) != tokens:
@@ -478,22 +486,20 @@ def rows(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Row]]:
         yield chunk
 
 
-def pairs(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[dict[str, Any]]]:
+def pairs(table: pa.Table, limit: Limit) -> Iterator[list[dict[str, Any]]]:
     """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of
     each in the split.
 
     Raises DatasetError for a pair of equal texts.
     """
-    for chunk in _chunks(dataset, limit):
+    for chunk in _chunks(table, limit):
         for row in chunk:
             if row["good"] == row["bad"]:
                 raise DatasetError(f"pair {row['id']}: both texts are the same")
         yield chunk
 
 
-def _chunks(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Any]]:
-    places = iter(_split_places(dataset, limit))
-    for batch in _labels(dataset, limit).with_format(None).iter(batch_size=256):
-        yield [
-            {**dict(zip(batch, values)), "index": next(places)} for values in zip(*batch.values())
-        ]
+def _chunks(table: pa.Table, limit: Limit) -> Iterator[list[Any]]:
+    places = iter(_split_places(table, limit).tolist())
+    for batch in _labels(table, limit).to_batches(max_chunksize=256):
+        yield [{**row, "index": next(places)} for row in batch.to_pylist()]

@@ -53,18 +53,18 @@ def repositories_of(data: Any, file: Path, settings: Any, functions: np.ndarray)
     """
     if data is None:
         data = find_data(file, settings)
-    dataset, name = load_functions(data, settings.config, settings.split)
-    if COLUMN not in dataset.column_names:
+    table, name = load_functions(data, settings.config, settings.split)
+    if COLUMN not in table.column_names:
         raise DatasetError(
             f"{name}/{settings.config} does not say of which repository a function is: expected a column `{COLUMN}`, "
             "as `codesyntax build` writes it; or take intervals over functions, with --cluster function"
         )
-    if (labels := labels_read(dataset, settings)) != settings.labels:
+    if (labels := labels_read(table, settings)) != settings.labels:
         raise LedgerError(
             f"{file} is of the labels {settings.labels}, but the data have {labels}: name its own --data"
         )
     names, numbers = np.unique(
-        np.array(dataset[COLUMN][:], object).astype(str), return_inverse=True
+        np.array(table[COLUMN].to_pylist(), object).astype(str), return_inverse=True
     )
     known = np.unique(numbers[functions])
     if len(known) < LEAST:

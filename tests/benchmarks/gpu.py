@@ -93,7 +93,7 @@ class Bench:
         self.shapes = SMALL if small else SHAPES
         self.tokenizer = AutoTokenizer.from_pretrained(embedded_model(TINY))
         self.rows = (
-            sample() if data is None else read_functions(data, "python", "test").dataset.to_list()
+            sample() if data is None else read_functions(data, "python", "test").table.to_pylist()
         )
 
     def functions(self, count: int) -> Functions:

@@ -66,9 +66,9 @@ def attack(probed: Probed, data: str) -> str:
     ledgers = probed.validation.ledger, probed.test.ledger
     offsets = best_offsets(ledgers[0])
     for split, ledger in zip(("validation", "test"), ledgers):
-        dataset, _ = load_functions(data, settings.config, split)
+        table, _ = load_functions(data, settings.config, split)
         places = np.unique(ledger.function).tolist()
-        rows.append(dict(zip(places, dataset.select(places))))
+        rows.append(dict(zip(places, table.take(places).to_pylist())))
         hard.append(ledger.take(is_hard(ledger, offsets)))
     classes = WordClasses(rows[0].values())
     learned, tested = (hits(*split, classes, settings.direction) for split in zip(hard, rows))

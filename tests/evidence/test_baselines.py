@@ -8,6 +8,7 @@ import json
 import datasets
 import numpy as np
 import pandas
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -360,9 +361,9 @@ def test_places_of_a_redrawn_dependent_by_hand():
         "token_end": list(range(1, 12)),
     }
     relations = [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges]
-    rows = datasets.Dataset.from_list([{"relations": relations, **columns}] * 300)
+    rows = pa.Table.from_pylist([{"relations": relations, **columns}] * 300)
     redrawn, again, other = (
-        list(controls.redraw_dependents(rows, seed=seed)["relations"]) for seed in (0, 0, 1)
+        controls.redraw_dependents(rows, seed=seed)["relations"].to_pylist() for seed in (0, 0, 1)
     )
     assert redrawn == again != other
     places = {}

@@ -130,9 +130,10 @@ def sentences(tmp_path_factory):
 
 def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):
     """Where there is another word on that side; edges of the gold side and the other are about equally many."""
-    dataset, _ = load_functions(sentences, "english", "test")
+    table, _ = load_functions(sentences, "english", "test")
+    edges, redrawn = (of["relations"].to_pylist() for of in (table, redraw_dependents(table)))
     stays = {False: [], True: []}  # by whether the dependent is behind its head
-    for gold, drawn in zip(dataset["relations"], redraw_dependents(dataset)["relations"]):
+    for gold, drawn in zip(edges, redrawn):
         for ours, theirs in zip(gold, drawn):
             assert ours["first"] != theirs["first"]
             behind, now = (of["first"] > of["head"] for of in (ours, theirs))

@@ -307,7 +307,7 @@ def read_cubert_vocabulary(folder: Path) -> None:
 
 
 def rows(folder: Path) -> list[Any]:
-    return [*read_split(folder, "python", "test", FUNCTION_COLUMNS)[0]]
+    return read_split(folder, "python", "test", FUNCTION_COLUMNS)[0].to_pylist()
 
 
 FORMATS = {

@@ -103,7 +103,7 @@ def test_ranks_and_bits_of_one_head_token_by_hand():
 
 def test_the_floor_is_what_a_parser_leaves_open(result, dataset_folder):
     """Of a head token with n dependents nobody can tell which is asked for: n is counted in the data."""
-    data = load_functions(dataset_folder, "python", "test")[0]
+    data = load_functions(dataset_folder, "python", "test")[0].to_pylist()
     rows, names = result.ledger.rows, result.ledger.names
     for row in rows:
         head, name = row["head"], names[row["relation"]]
@@ -184,9 +184,9 @@ def test_controls(inform, dataset_folder, control):
 
 def test_the_control_task_belongs_to_words(dataset_folder):
     """Each head word and relation has one of four places, whatever the function."""
-    plain = load_functions(dataset_folder, "python", "test")[0].select(range(40))
+    plain = load_functions(dataset_folder, "python", "test")[0].slice(0, 40)
     places = {}
-    for row, original in zip(assign_dependents(plain, 3), plain):
+    for row, original in zip(assign_dependents(plain, 3).to_pylist(), plain.to_pylist()):
         words = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
         visible = [place for place, word in enumerate(words) if word.strip()]
         for edge, real in zip(row["relations"], original["relations"]):

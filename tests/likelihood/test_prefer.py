@@ -494,7 +494,7 @@ def test_refusals(decoder, data, dataset_folder, folder, tmp_path):
         prefer(decoder, data, max_length=4)
     read = read_functions(folder, "python_pairs", "test")
     with pytest.raises(DatasetError, match="`codesyntax prefer` reads it"):
-        next(labelled_rows(read.dataset, None))
+        next(labelled_rows(read.table, None))
 
 
 def test_labels_are_a_digest_of_all_that_counts(data):

@@ -61,7 +61,7 @@ def files(folder):
 
 
 def functions(dataset_folder, limit):
-    return read_split(dataset_folder, "python", "test", ["code"])[0][:limit]["code"]
+    return read_split(dataset_folder, "python", "test", ["code"])[0]["code"].to_pylist()[:limit]
 
 
 # --- what it finds ---

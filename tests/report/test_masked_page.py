@@ -85,7 +85,7 @@ def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
     """For every node type: T1 and the first control of the ledger, of the same function and seed."""
     run = probing.mask(str(model), dataset_folder, draws=1, seed=3, limit=12, max_length=LONGEST)
     function = int(run.ledger.rows["function"][0])
-    ids = read_split(dataset_folder, "python", "test", ["id"])[0]["id"][:]
+    ids = read_split(dataset_folder, "python", "test", ["id"])[0]["id"].to_pylist()
     shown = probing.show_masked(str(model), id=ids[function], data=dataset_folder, seed=3)
     page.set_content(shown.html)
     rows = run.ledger.rows[run.ledger.rows["function"] == function]

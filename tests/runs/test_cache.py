@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import datasets
+import pyarrow as pa
 import pytest
 
 from probing import probe
@@ -198,7 +199,7 @@ def test_other_labels_have_another_digest():
 
     def digest(*functions):
         return label_digest(
-            datasets.Dataset.from_list(
+            pa.Table.from_pylist(
                 [
                     {
                         "id": number,

@@ -414,7 +414,7 @@ def test_no_result_depends_on_what_else_is_run(model, few, monkeypatch):
 def test_what_is_asked_for(model, few, direction, ends):
     """All sub-tokens of the end of the edges that heads read from, which these and the text say."""
     job = job_of(model, few, direction)
-    (rows,) = data_rows(read_functions(few, "python", "test", limit=14).dataset, None)
+    (rows,) = data_rows(read_functions(few, "python", "test", limit=14).table, None)
     for source in job.functions:
         row = rows[source.index]
         assert [chr_of(number) for number in source.ids[1:-1]] == [*row["code"]]

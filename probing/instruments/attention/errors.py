@@ -322,7 +322,7 @@ def _token_kinds(probing: Probing) -> dict[int, np.ndarray]:
     data = probing.data
     keywords = language_of(data.config).keywords
     kinds = {}
-    for row in chain.from_iterable(rows(data.dataset, data.limit)):
+    for row in chain.from_iterable(rows(data.table, data.limit)):
         spans = zip(row["token_start"], row["token_end"])
         of_tokens = [_token_kind(row["code"][start:end], keywords) for start, end in spans]
         kinds[row["index"]] = np.array([*map(TOKEN_KINDS.index, of_tokens)], np.int64)
@@ -364,8 +364,8 @@ def _wrong_choices(
 
     data = probing.data
     language = language_of(data.config)
-    ends = np.searchsorted(ledger.function, np.arange(len(data.dataset) + 1))
-    for row in chain.from_iterable(rows(data.dataset, data.limit)):
+    ends = np.searchsorted(ledger.function, np.arange(len(data.table) + 1))
+    for row in chain.from_iterable(rows(data.table, data.limit)):
         edges = range(*ends[row["index"] : row["index"] + 2])
         if not edges:
             continue

@@ -166,9 +166,9 @@ class RankLedger(EdgeTable):
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
         none."""
         layers, heads = self.ranks.shape[2:]
-        columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _NUMBERS}
+        columns = {name: _numbers(getattr(self, name)) for name in _NUMBERS}
         columns["relation"] = pa.DictionaryArray.from_arrays(
-            pa.array(self.relation.astype(np.int32)), self.relations
+            _numbers(self.relation), _texts(self.relations)
         )
         # (E, rules, layers, heads)
         cells = np.ascontiguousarray(np.asarray(self.ranks).swapaxes(0, 1))
@@ -225,6 +225,19 @@ class RankLedger(EdgeTable):
             settings=settings,
             **columns,
         )
+
+
+def _numbers(values: np.ndarray) -> pa.Array:
+    """Whole numbers (n,) as int32. `pa.array` would import pandas, as here and below."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values, np.int32))
+    return pa.Array.from_buffers(pa.int32(), len(values), [None, buffer])
+
+
+def _texts(texts: Sequence[str]) -> pa.Array:
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    parts = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    return pa.StringArray.from_buffers(len(texts), *parts)
 
 
 def _as_int32(column: pa.Array) -> np.ndarray:

@@ -143,7 +143,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         encoded: list[EncodedFunction] = []
         relations: list[str] = []
         skips: Counter[str] = Counter()
-        for batch in rows(data.dataset, data.limit):
+        for batch in rows(data.table, data.limit):
             texts = [row["code"] for row in batch]
             for row, (ids, offsets, special) in zip(batch, encoder.encode(texts)):
                 if not row["relations"]:

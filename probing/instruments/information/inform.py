@@ -146,8 +146,9 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def _learn(self) -> dict[str, Learned]:
         """What is learned of each relation."""
         functions, *_ = drawn(self.validation.encoded.functions, self.edges)
-        data, session = self.validation.data.dataset, self.session
-        names = data["repo"] if "repo" in data.column_names else [""] * len(data)
+        table, session = self.validation.data.table, self.session
+        known = "repo" in table.column_names
+        names = table["repo"].to_pylist() if known else [""] * len(table)
         repositories = {function.index: names[function.index] for function in functions}
         title = f"learning from {self.probing.encoder.name}"
         main, encoder = session.processes.main, self.probing.encoder
@@ -258,7 +259,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
 
 def _every_row(data: Functions) -> Iterator[Row]:
-    return (row for batch in rows(data.dataset, data.limit) for row in batch)
+    return (row for batch in rows(data.table, data.limit) for row in batch)
 
 
 def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:

@@ -175,7 +175,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     def prepare(self) -> Prepared[EncodedPair]:
         data, model = self.data, self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
-        rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
+        rows = [*chain.from_iterable(pairs(data.table, data.limit))]
         self.phenomena = sorted({row["phenomenon"] for row in rows})
         encoded, longest = [*self._encoded(rows)], model.longest
         long = sum(self._exceeds_length(pair) for pair in encoded)
@@ -201,7 +201,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             validation, _ = load_functions(data.location, data.config, "validation")
         except UnknownName:  # there is no such split
             return unknown
-        texts = tuple(zip(validation["good"], validation["bad"]))
+        texts = tuple(zip(validation["good"].to_pylist(), validation["bad"].to_pylist()))
         rival = _fitted(texts, language_of(data.config).keywords)
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
@@ -379,7 +379,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     def _tokenized(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
         model, language = self.model, language_of(self.data.config).name
-        for row in (row for batch in rows(self.data.dataset, self.data.limit) for row in batch):
+        for row in (row for batch in rows(self.data.table, self.data.limit) for row in batch):
             try:
                 code = Code(row["code"], language)
             except ParseError:

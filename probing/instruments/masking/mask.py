@@ -184,7 +184,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         # sub-tokens that are masked, by node type in T1 (False), and in T0
         masked: defaultdict[tuple[int, bool], Counter[int]] = defaultdict(Counter)
         read = 0
-        for batch in rows(self.data.dataset, self.data.limit):
+        for batch in rows(self.data.table, self.data.limit):
             for row, function in zip(batch, masker.read([row["code"] for row in batch])):
                 if len(function.ids) > model.longest:
                     skips[f"more than {model.longest} sub-tokens"] += 1

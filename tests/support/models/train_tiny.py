@@ -381,7 +381,9 @@ def train(
         if folder.exists():
             raise ModelError(f"{folder} exists already: remove it, or choose another folder")
     evaluated = (
-        None if data is None else read_split(Path(data), "python", "test", ["code"])[0]["code"]
+        None
+        if data is None
+        else read_split(Path(data), "python", "test", ["code"])[0]["code"].to_pylist()
     )
     texts = functions(library())
     before = torch.get_num_threads()

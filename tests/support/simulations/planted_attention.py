@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import torch
-from datasets import Dataset
 
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.edges import EdgeTable
@@ -99,7 +99,7 @@ def informing(
                 )
             )
         data = Functions(
-            Dataset.from_list(rows),
+            pa.Table.from_pylist(rows),
             "memory@0.0.0",
             "python",
             split,
