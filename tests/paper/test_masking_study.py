@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import figures_unrendered
 from support.commands import run
+from support.references.plain_intervals import holm, mean_p
 
 import probing
 from codesyntax_dataset.errors import LedgerError, SourceError, UnknownName
@@ -128,6 +129,23 @@ def test_similarities_are_means_over_functions_and_node_types(made):
     ]
     assert len(others) == 3
     assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
+
+
+def test_p_of_effects_is_corrected(made):
+    """Over the node types of a similarity."""
+    rows = [row for row in rows_of(made, "effects") if row["system"] == STUDY]
+    for similarity in ("jaccard", "levenshtein"):
+        raw = {
+            kind: mean_p([t1 - t0 for t1, t0 in pairs])
+            for kind, pairs in arms(made, similarity).items()
+        }
+        written = {
+            row["group"]: float(row["T1 − T0, paired: here, p"])
+            for row in rows
+            if row["rule"] == similarity and row["group"] in raw
+        }
+        assert written == pytest.approx(dict(zip(raw, holm(list(raw.values())))))
+        assert written != pytest.approx(raw)
 
 
 def test_the_studys_estimator_is_half_the_second_function(made):

@@ -13,6 +13,7 @@ import pytest
 from conftest import figures_unrendered
 from support.hub.loopback_hub import contents
 from support.models.byte_tokenizer import all_but, byte_tokenizer
+from support.references import plain_intervals
 from transformers import BertConfig, BertForMaskedLM
 
 from codesyntax_dataset import syntaxeval as published
@@ -140,6 +141,22 @@ def test_tables_say_what_the_evidence_does(masked, written):
             assert not few or {row[f"{name}: {end}"] for end in ends} == {""}
             told = expected if few else expected | ends
             assert {of: float(row[f"{name}: {of}"]) for of in told} == pytest.approx(told)
+
+
+def test_p_of_one_result_is_corrected_over_node_types(masked):
+    file = next(masked.glob(RESULTS))
+    result = MaskResult.load(file)
+    rows = pandas.DataFrame(result.ledger.rows)
+    of_node_type = rows["copy"] == 0
+    means = rows.groupby(["node_type", "function", of_node_type])["jaccard"].mean().unstack()
+    raw = {
+        result.ledger.node_types[kind]: plain_intervals.mean_p(list(of[True] - of[False]))
+        for kind, of in means.groupby("node_type")
+    }
+    expected = dict(zip(raw, plain_intervals.holm(list(raw.values()))))
+    table = syntaxeval.masking_parts(result)[0]
+    assert {row[0]: row[4][3] for row in table.rows} == pytest.approx(expected)
+    assert expected != raw
 
 
 def test_functions_are_counted_that_are_not_compared(masked, written):

@@ -188,14 +188,8 @@ def test_p_of_groups_are_those_of_plain_loops(hits):
         first, second = (group.sums[system][0] for system in ("model", "rival"))
         gained = [(one - other) / total for one, other in zip(first, second)]
         things = group.n if hits.unit != PERCENT_UNIT else [total / len(gained)] * len(gained)
-        parts = [n / total for n in things]
-        influence = [
-            (one - sum(gained) * part) / math.sqrt(1 - part) for one, part in zip(gained, parts)
-        ]
-        differing = [part for one, part in zip(gained, parts) if one]
-        degrees = plain_intervals.degrees(differing)
-        p = plain_intervals.influence_p(sum(gained), influence, degrees)
-        assert estimate.p[0, column] == pytest.approx(max(p, 2 ** (1 - len(differing))))
+        p = plain_intervals.contributions_p(gained, [n / total for n in things])
+        assert estimate.p[0, column] == pytest.approx(p)
 
 
 # What may change nothing

@@ -17,8 +17,8 @@ def moments(influence: Sequence[float]) -> tuple[float, float]:
     """The standard error and the skewness of a sum of independent terms, from their residuals."""
     size = len(influence)
     second = sum(of**2 for of in influence)
-    if second == 0:
-        return 0.0, 0.0
+    if second == 0 or size < 3:
+        return math.sqrt(second), 0.0
     skewness = (
         sum(of**3 for of in influence) / second**1.5 * math.sqrt(size * (size - 1)) / (size - 2)
     )
@@ -35,6 +35,27 @@ def influence_p(value: float, influence: Sequence[float], freedom: float) -> flo
     error, skewness = moments(influence)
     both = value / error, hall_transformed(value / error, skewness)
     return max(float(2 * t.sf(abs(distance), freedom)) for distance in both)
+
+
+def contributions_p(gained: Sequence[float], parts: Sequence[float]) -> float:
+    """Two-sided p that what the clusters add to a mean, each for its part, is 0 in all; clusters that add nothing
+    tell nothing."""
+    influence = [
+        (one - sum(gained) * part) / math.sqrt(1 - part) for one, part in zip(gained, parts)
+    ]
+    differing = [part for one, part in zip(gained, parts) if one]
+    if not differing:
+        return 1.0
+    p = influence_p(sum(gained), influence, degrees(differing))
+    return max(p, 2.0 ** (1 - len(differing)))
+
+
+def mean_p(differences: Sequence[float]) -> float:
+    """Two-sided p that the mean of differences is 0; one alone tells nothing."""
+    size = len(differences)
+    if size == 1:
+        return 1.0
+    return contributions_p([of / size for of in differences], [1 / size] * size)
 
 
 def hall_interval(value: float, influence: Sequence[float], freedom: float) -> tuple[float, float]:
