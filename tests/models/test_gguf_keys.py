@@ -79,11 +79,15 @@ ARCHITECTURES = {
 }
 
 
+EAGER = {"attn_implementation": "eager"}
+"""Before transformers 5.21, other attention leaves out the soft cap of Gemma 2."""
+
+
 def by_hand(architecture: str, **fields) -> PreTrainedModel:
     """The model of an architecture with other fields: weights are the same where shapes are."""
     _, kind, own = ARCHITECTURES[architecture]
     given = FIELDS | {"vocab_size": len(gguf_files.tokens())} | own | fields
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **given)).eval()
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **given), **EAGER).eval()
     generator = torch.Generator().manual_seed(0)
     for _, weight in sorted(model.named_parameters()):
         weight.data.normal_(0, 0.3, generator=generator)
@@ -111,7 +115,7 @@ def logits(model: PreTrainedModel) -> torch.Tensor:
 def read(file: Path) -> PreTrainedModel:
     """The model in a GGUF file, as it is probed."""
     folder = gguf_file.converted(file, hashlib.sha256(file.read_bytes()).hexdigest())
-    return AutoModelForCausalLM.from_pretrained(folder).eval()
+    return AutoModelForCausalLM.from_pretrained(folder, **EAGER).eval()
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +212,9 @@ def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, t
     file = gguf_files.save(
         tmp_path / "a.gguf", architecture, ARCHITECTURES[architecture][0] | keys, model
     )
-    ours = AutoModelForCausalLM.from_config(gguf_file.config_of(gguf_file.read_header(file))).eval()
+    ours = AutoModelForCausalLM.from_config(
+        gguf_file.config_of(gguf_file.read_header(file)), **EAGER
+    ).eval()
     ours.load_state_dict(model.state_dict())
     assert torch.equal(logits(ours), logits(model))
     if keys != NEXT:
