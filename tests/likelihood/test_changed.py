@@ -28,6 +28,7 @@ def text(*ids: int) -> Copy:
         ((9, 1, 2, 3), (9, 1, 3), {2, 3}, {2}),  # before the last one
         ((9, 1, 2), (9, 1), {2}, set()),  # the last one itself
         ((9, 1, 3), (9, 1, 2, 3), {2}, {2, 3}),  # one is inserted
+        ((5, 9, 1, 3), (9, 1, 3), {1}, set()),  # the first one is deleted: it is not scored
         ((9, 1, 1, 3), (9, 1, 3), {2, 3}, {2}),  # of two that are alike
         ((9, 1, 2, 3, 4), (9, 1, 5, 6, 4), {2, 3}, {2, 3}),
     ],
