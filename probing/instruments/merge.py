@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
@@ -24,9 +23,7 @@ class _Shard(NamedTuple):
 
 
 @checked
-def merge(
-    folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None
-) -> Iterator[Result]:
+def merge(folders: Sequence[StrPath], output: StrPath | None = None) -> Iterator[Result]:
     """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of
     one process.
 

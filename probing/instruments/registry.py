@@ -3,11 +3,11 @@ before."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import LedgerError
 from probing.runs.ledger_file import (
     ATTENTION,
@@ -116,7 +116,7 @@ INSTRUMENTS = {
 """By the name that stands in ledgers, results and submissions."""
 
 
-def instrument(name: str, file: str | os.PathLike) -> Instrument:
+def instrument(name: str, file: StrPath) -> Instrument:
     """The instrument of a file; raises LedgerError if there is none of this name."""
     if name not in INSTRUMENTS:
         raise LedgerError(f"{file} is of {name!r:.40}, expected one of {', '.join(INSTRUMENTS)}")

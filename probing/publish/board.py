@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import Natural, checked
+from codesyntax_dataset.arguments import Natural, StrPath, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
@@ -153,7 +153,7 @@ class Board:
 
 @checked
 def read(
-    sources: Sequence[str | os.PathLike],
+    sources: Sequence[StrPath],
     data: Any,
     *,
     verify: bool = False,

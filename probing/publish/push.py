@@ -10,7 +10,6 @@ is too long. Of two texts that tie it takes the first, the good one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import yaml
 
 import codesyntax_metric
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import HubError
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
@@ -86,7 +85,7 @@ class Push(Upload):
 
 
 @checked
-def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
+def push_dataset(folder: StrPath, repo: str) -> Push:
     """Plan the upload of a dataset, with tasks of lm-eval for its minimal pairs.
 
     Args:

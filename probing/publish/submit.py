@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ from huggingface_hub import (
 )
 from huggingface_hub.errors import EntryNotFoundError
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
@@ -113,7 +112,7 @@ class PullRequest(Upload):
 
 @checked
 def submission(
-    results: Sequence[str | os.PathLike[str]],
+    results: Sequence[StrPath],
     model: str,
     dataset: str,
     *,
@@ -209,7 +208,7 @@ def submission(
 # ------------------------------------------------------------------------------------------- checks
 
 
-def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
+def _results_of(results: Sequence[StrPath], model: str) -> list[EntryResults]:
     """The results; of several models, those of `model` or of a local model with the name of its
     repository.
 
@@ -227,7 +226,7 @@ def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[E
     )
 
 
-def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
+def _complete(results: Sequence[StrPath], model: str) -> list[EntryResults]:
     """The results, after checking that each can be submitted.
 
     Raises LedgerError for functions or masks other than those of a task, several precisions, and

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import (
     BASELINES,
@@ -74,7 +74,7 @@ Made by `codesyntax board` from {source}: [the page](index.html), [its tables](r
 """
 
 
-def save(board: Board, output: str | os.PathLike) -> Path:
+def save(board: Board, output: StrPath) -> Path:
     """Write the page, a page for each model, `report.md`, CSV files and the Space's `README.md`;
     return the path of the page.
 

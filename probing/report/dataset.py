@@ -5,7 +5,6 @@ differences."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codesyntax_dataset import annotate, compare, corpus, paper
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.compare import CHANGES, Comparison
 from codesyntax_dataset.errors import ArgumentError
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 @checked
 def show_labels(
-    code: str | os.PathLike | None = None,
+    code: StrPath | None = None,
     *,
     id: int | None = None,
     data: Any = "codesyntax",
@@ -223,7 +222,7 @@ def collect(
 ) -> DatasetStatistics:
     """Count some configs of a dataset, the splits of each together; `data` and errors are as in
     `load_functions`."""
-    card = Path(data, "README.md") if isinstance(data, (str, os.PathLike)) else None
+    card = Path(data, "README.md") if isinstance(data, StrPath) else None
     text = card.read_text(encoding="utf-8", errors="replace") if card and card.is_file() else ""
     names, counted, omissions = {}, {}, {}
     for config in configs:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
 from probing.evidence.gather import by_instrument
@@ -42,8 +41,8 @@ FORMATS = ("html", *FIGURE_FORMATS)
 
 @checked
 def report(
-    results: Sequence[str | os.PathLike],
-    output: str | os.PathLike,
+    results: Sequence[StrPath],
+    output: StrPath,
     data: Any = None,
     format: str = FORMATS[0],
     tell: Any = logger.info,
@@ -73,7 +72,7 @@ def report(
         return save(document, output)
 
 
-def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = logger.info) -> Report:
+def make(results: Sequence[StrPath], data: Any = None, tell: Any = logger.info) -> Report:
     """The report that `report` writes."""
     files = by_instrument(results)
     probed = files.pop(ATTENTION)

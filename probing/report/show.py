@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from codesyntax_dataset.arguments import Natural, checked
+from codesyntax_dataset.arguments import Natural, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.languages.grammar import checked_node_types
@@ -30,6 +29,7 @@ from probing.models.encoder import Encoder
 from probing.models.load import load, load_restoring
 from probing.models.subtokens import check_language
 from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
+from probing.runs.session import ModelSource
 
 KEPT = 20
 """The largest weights that a page keeps of each token's row; fewer if they would take more than
@@ -42,8 +42,8 @@ one for the weight."""
 
 @checked
 def show(
-    model: str | os.PathLike | tuple,
-    code: str | os.PathLike | None = None,
+    model: ModelSource,
+    code: StrPath | None = None,
     *,
     id: int | None = None,
     data: Any = "codesyntax",
@@ -198,8 +198,8 @@ _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 @checked
 def show_masked(
-    model: str | os.PathLike | tuple,
-    code: str | os.PathLike | None = None,
+    model: ModelSource,
+    code: StrPath | None = None,
     *,
     id: int | None = None,
     data: Any = "codesyntax",

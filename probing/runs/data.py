@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 from huggingface_hub import constants
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
@@ -191,11 +192,7 @@ def read_functions(
     dataset = labels_of(dataset, control, seed)
     if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(dataset):
         limit = None
-    folder = (
-        Path(data).resolve()
-        if isinstance(data, (str, os.PathLike)) and os.path.isdir(data)
-        else None
-    )
+    folder = Path(data).resolve() if isinstance(data, StrPath) and os.path.isdir(data) else None
     return Functions(
         dataset,
         name,
@@ -229,7 +226,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
         language_of(config),
         PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS,
     )
-    if isinstance(data, (str, os.PathLike)):
+    if isinstance(data, StrPath):
         location = os.fspath(data)
         if os.path.isdir(location):
             dataset, version = read_split(
@@ -260,9 +257,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
                 f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in "
                 f"{language.name}"
             )
-    return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(
-        dataset, config, split
-    )
+    return dataset, name if isinstance(data, StrPath) else _name_of_loaded(dataset, config, split)
 
 
 def check_id(name: str) -> None:
@@ -334,7 +329,7 @@ def _not_whole(reason: str) -> DatasetError:
     )
 
 
-def find_data(result: str | os.PathLike, settings: Any) -> str:
+def find_data(result: StrPath, settings: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
     `settings`: the result's settings. A dataset on the Hub is found by its id. A folder is searched

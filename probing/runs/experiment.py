@@ -22,6 +22,7 @@ import filelock
 import numpy as np
 from tqdm import tqdm
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
@@ -201,7 +202,7 @@ class Experiment(ABC, Generic[F, R]):
 
 
 def run(
-    experiment: Experiment[F, R], output: str | os.PathLike | None = None, shard: str | None = None
+    experiment: Experiment[F, R], output: StrPath | None = None, shard: str | None = None
 ) -> R | None:
     """The result of an experiment in the main process, None in the others.
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.safe_files import is_name
@@ -49,7 +50,7 @@ _MOST_SHARDS = 10_000
 
 
 def save(
-    path: str | os.PathLike,
+    path: StrPath,
     columns: Mapping[str, pa.Array],
     header: Mapping[str, Any],
     repeated: Sequence[str],
@@ -88,7 +89,7 @@ class Opened(NamedTuple):
 
 @contextmanager
 def opened(
-    path: str | os.PathLike, kind: str, command: str, columns: Sequence[str] | None = None
+    path: StrPath, kind: str, command: str, columns: Sequence[str] | None = None
 ) -> Iterator[Opened]:
     """The contents of a ledger; any failure to read it is a LedgerError.
 
@@ -106,7 +107,7 @@ def opened(
 
 
 def parts(
-    path: str | os.PathLike,
+    path: StrPath,
     kind: str,
     command: str,
     column: str,
@@ -132,7 +133,7 @@ def _status(file: BinaryIO) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _check_same(file: BinaryIO, status: tuple[int, ...], path: str | os.PathLike) -> None:
+def _check_same(file: BinaryIO, status: tuple[int, ...], path: StrPath) -> None:
     if _status(file) != status:
         raise LedgerError(
             f"{path} was written to while it was read: give the command again, when nothing writes to it"
@@ -145,7 +146,7 @@ def _check_full(columns: Sequence[pa.Array]) -> None:
 
 
 @contextmanager
-def _refusing(path: str | os.PathLike, kind: str, command: str) -> Iterator[None]:
+def _refusing(path: StrPath, kind: str, command: str) -> Iterator[None]:
     try:
         yield
     except LedgerError:
@@ -169,13 +170,13 @@ def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
         raise ValueError(f"{packed:,} bytes unpack to {unpacked:,}")
 
 
-def instrument_of(path: str | os.PathLike) -> str | None:
+def instrument_of(path: StrPath) -> str | None:
     """The instrument, by the header of a ledger; None for a file of another kind, or that cannot be
     read."""
     return kind_of(path)[0]
 
 
-def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
+def kind_of(path: StrPath) -> tuple[str | None, Any]:
     """`instrument_of` and the settings in the header of a ledger, which is not read further."""
     try:
         with safe_files.opened(path) as file:
@@ -362,7 +363,7 @@ class RowLedger:
         order = np.lexsort([self.rows[name] for name in reversed(self.ORDER)])
         return type(self)(self.names, self.rows[order], self.settings)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
         none."""
         columns: dict[str, pa.Array] = {
@@ -379,7 +380,7 @@ class RowLedger:
         save(path, columns, header, repeated=self.DICTIONARY_COLUMNS)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: StrPath) -> Self:
         """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
         with opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
             names, settings = header[f"{cls.GROUP_COLUMN}s"], header["settings"]
@@ -399,7 +400,7 @@ class RowLedger:
         return cls(names, rows, settings)
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> Self:
+    def open(cls, path: StrPath) -> Self:
         """Read a ledger; its rows are few, and stay in memory."""
         return cls.load(path)
 

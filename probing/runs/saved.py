@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field, PrivateAttr, ValidationError
 
 from codesyntax_dataset import safe_files
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.clusters import read_repositories
@@ -51,10 +52,10 @@ class Ledger(Protocol):
     def function(self) -> np.ndarray: ...
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> Self:
+    def open(cls, path: StrPath) -> Self:
         """Raises LedgerError for a file that is not such a ledger, or is damaged."""
 
-    def save(self, path: str | os.PathLike) -> None: ...
+    def save(self, path: StrPath) -> None: ...
 
     def digest(self) -> str: ...
 
@@ -272,13 +273,13 @@ class Result(Record, Generic[L]):
         different = [name for name in names if computed.get(name) != written.get(name)]
         return f"other {different[0]}" if different else None
 
-    def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
+    def paths(self, folder: StrPath) -> tuple[Path, Path]:
         """The paths of the result and its ledger in `folder`: `<name>.json` and
         `<name>.ledger.parquet`."""
         result = Path(folder) / f"{self.settings.name}.json"
         return result, ledger_path(result)
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: StrPath) -> Path:
         """Write the result and its ledger into the folder `path`; return the path of the result's
         JSON."""
         target, ledger = self.paths(path)
@@ -288,7 +289,7 @@ class Result(Record, Generic[L]):
         return write(target, self.to_json(target.parent))
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: StrPath) -> Self:
         """Load the result at `path`, recomputed from the ledger beside it.
 
         Raises LedgerError if one of the two is missing or damaged, or if they differ.
@@ -376,7 +377,7 @@ def check_ours(file: Path) -> None:
         )
 
 
-def read_text(path: str | os.PathLike) -> str:
+def read_text(path: StrPath) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer
     format."""
     try:
@@ -395,13 +396,13 @@ def read_text(path: str | os.PathLike) -> str:
     return text
 
 
-def ledger_path(result: str | os.PathLike) -> Path:
+def ledger_path(result: StrPath) -> Path:
     """The path of a result's ledger, beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + _LEDGER)
 
 
-def result_path(ledger: str | os.PathLike) -> Path:
+def result_path(ledger: StrPath) -> Path:
     """The path of the JSON of the result whose ledger this is."""
     path = Path(ledger)
     return path.with_name(path.name.removesuffix(_LEDGER) + ".json")

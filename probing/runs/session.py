@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import PAPER_LENGTH
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from probing.models.encoder import Encoder, LanguageModel
     from probing.models.masked import RestoringModel, ScoringModel
+
+ModelSource = StrPath | tuple
+"""A Hub id, a local folder or file, or a (model, tokenizer) pair."""
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 
@@ -34,7 +38,7 @@ class Session:
 
     def __init__(
         self,
-        model: str | os.PathLike | tuple,
+        model: ModelSource,
         *,
         revision: str | None = None,
         step: int | None = None,
@@ -51,14 +55,14 @@ class Session:
         self._forms: dict[tuple[str, int | None], Any] = {}
 
     @classmethod
-    def of(cls, model: str | os.PathLike | tuple | Session, **options: Any) -> Session:
+    def of(cls, model: ModelSource | Session, **options: Any) -> Session:
         """`model`, if it is a session, which says everything `options` itself, or a new one."""
         return model if isinstance(model, Session) else cls(model, **options)
 
     @classmethod
     def again(
         cls,
-        file: str | os.PathLike,
+        file: StrPath,
         settings: Any,
         model: Any = None,
         device: str | torch.device | None = None,
@@ -160,7 +164,7 @@ def found(model: str, revision: str | None = None) -> tuple[str, str]:
         return location.name, location.contents()
 
 
-def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]:
+def find_model(file: StrPath, settings: Any) -> tuple[str, str | None]:
     """Locate the model of the result in a file, which has these settings, and its revision on the
     Hub.
 

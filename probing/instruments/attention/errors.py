@@ -30,7 +30,6 @@ a token alone.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -43,7 +42,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError
@@ -198,18 +197,18 @@ class ErrorAnalysis(Record):
         )
 
 
-def errors_path(result: str | os.PathLike) -> Path:
+def errors_path(result: StrPath) -> Path:
     """The path of the error analysis of a result, beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + ".errors.json")
 
 
-def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
+def save(analysis: ErrorAnalysis, result: StrPath) -> Path:
     """Write the analysis beside its result; return its path."""
     return write(errors_path(result), analysis.to_json())
 
 
-def load(path: str | os.PathLike) -> ErrorAnalysis:
+def load(path: StrPath) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST_RESULT)))
@@ -223,7 +222,7 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
 
 @checked
 def analyse(
-    result: str | os.PathLike, *, model: Any = None, data: Any = None, device: Any = None
+    result: StrPath, *, model: Any = None, data: Any = None, device: Any = None
 ) -> ErrorAnalysis:
     """Run the model of a result file again, and classify the wrong predictions of each relation's
     best head.

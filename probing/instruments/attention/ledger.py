@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.safe_files import is_name
 from codesyntax_metric.topk_uas import RULES, RankCounts
@@ -162,7 +162,7 @@ class RankLedger(EdgeTable):
         ranks = np.concatenate([np.asarray(part.ranks) for part in parts], axis=1)
         return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
         none."""
         layers, heads = self.ranks.shape[2:]
@@ -184,13 +184,13 @@ class RankLedger(EdgeTable):
             self.ranks = type(self).open(path).ranks
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> RankLedger:
+    def load(cls, path: StrPath) -> RankLedger:
         """Read a ledger into memory; raises LedgerError if the file is not a ledger or is
         damaged."""
         return cls._opened_ledger(path, [*_NUMBERS, "relation", "ranks"])
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> RankLedger:
+    def open(cls, path: StrPath) -> RankLedger:
         """Read the edges of a ledger; its ranks stay in the file, and are read some at a time when
         they are needed.
 
@@ -200,7 +200,7 @@ class RankLedger(EdgeTable):
         return cls._opened_ledger(path, [*_NUMBERS, "relation"])
 
     @classmethod
-    def _opened_ledger(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
+    def _opened_ledger(cls, path: StrPath, read: Sequence[str]) -> RankLedger:
         """A ledger whose ranks are in memory if they are among the columns to `read`."""
         with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, status):
             layers, heads = header["layers"], header["heads"]
@@ -250,7 +250,7 @@ class StoredRanks:
 
     def __init__(
         self,
-        path: str | os.PathLike,
+        path: StrPath,
         status: tuple[int, ...],
         shape: tuple[int, int, int, int],
         edges: np.ndarray,

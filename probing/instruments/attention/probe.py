@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
@@ -31,7 +31,7 @@ from probing.instruments.attention.result import ProbeResult
 from probing.models.location import checkpoints, step_of, trainings
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @checked
 def probe(
-    model: str | os.PathLike | tuple,
+    model: ModelSource,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -59,7 +59,7 @@ def probe(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022,
@@ -257,7 +257,7 @@ class Done(NamedTuple):
 
 @checked
 def probe_models(
-    models: Sequence[str | os.PathLike],
+    models: Sequence[StrPath],
     data: Any,
     configs: Sequence[str] = ("python",),
     splits: Sequence[str] = ("test",),
@@ -270,7 +270,7 @@ def probe_models(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
     **asked: Any,
 ) -> Iterator[Done]:
@@ -326,7 +326,7 @@ def probe_models(
 
 @checked
 def probe_training(
-    model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **options: Any
+    model: StrPath, data: Any, config: str = "python", split: str = "test", **options: Any
 ) -> Iterator[ProbeResult | None]:
     """Yield the result of each checkpoint of a training run, one after the other, on functions that
     are read once.

@@ -3,13 +3,12 @@ Needs no torch."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.arguments import Positive, StrPath, checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
@@ -184,7 +183,7 @@ def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
 
 
 @checked
-def load(path: str | os.PathLike) -> ProbeResult:
+def load(path: StrPath) -> ProbeResult:
     """Load the result at `path`, recomputed from the ledger beside it.
 
     Raises LedgerError if one of the two is missing or damaged, or if they differ.

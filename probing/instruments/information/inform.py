@@ -3,7 +3,6 @@ and positions."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.instruments.attention.edges import EdgeTable
@@ -36,7 +35,7 @@ from probing.instruments.information.surface import Surface, WordClasses
 from probing.runs.data import Functions, Row, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 EDGES = 2000
 """The most edges that are drawn of a relation and split."""
@@ -48,7 +47,7 @@ difference."""
 
 @checked
 def inform(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -62,7 +61,7 @@ def inform(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> InformationResult | None:
     """Measure the bits that the attention of all heads adds to words and positions, by relation

@@ -19,7 +19,6 @@ control is left out.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.pairs.code import Code, Node
@@ -55,7 +54,7 @@ from probing.instruments.masking.mask import chosen_types
 from probing.models.subtokens import check_language, exact_offsets
 from probing.runs.data import load_functions, pairs, read_functions, rows
 from probing.runs.experiment import Experiment, F, Prepared, R, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     from probing.models.loaded import Batch
@@ -102,7 +101,7 @@ class Scorer(Passes[Copy]):
 
 @checked
 def prefer(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python_pairs",
     split: str = "test",
@@ -116,7 +115,7 @@ def prefer(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> PreferenceResult | None:
     """Score minimal pairs of code: how often a language model finds the text that parses likelier.
@@ -195,7 +194,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         without these."""
         data = self.data
         unknown = np.full(len(rows), UNKNOWN)
-        if data.split == "validation" or not isinstance(data.location, (str, os.PathLike, Mapping)):
+        if data.split == "validation" or not isinstance(data.location, StrPath | Mapping):
             return unknown
         try:
             validation, _ = load_functions(data.location, data.config, "validation")
@@ -278,7 +277,7 @@ function."""
 
 @checked
 def surprise(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -293,7 +292,7 @@ def surprise(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> SurprisalResult | None:
     """Measure how well a decoder foresees the first token, the closing token and all tokens of the

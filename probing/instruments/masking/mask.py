@@ -7,7 +7,6 @@ compared by `restore`.
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages import grammar, language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
@@ -30,7 +29,7 @@ from probing.instruments.masking.restore import Restoration, RestoredCopy
 from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     from probing.models.masked import RestoringModel
@@ -42,7 +41,7 @@ other."""
 
 @checked
 def mask(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -60,7 +59,7 @@ def mask(
     limit: Positive | None = None,
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> MaskResult | None:
     """Have a language model restore functions in which the nodes of a type are masked (Velasco et

@@ -3,7 +3,6 @@ silenced on test."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
@@ -34,7 +33,7 @@ from probing.instruments.silencing.silence import (
 )
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     from probing.models.encoder import LanguageModel
@@ -49,7 +48,7 @@ model reads."""
 
 @checked
 def ablate(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     *,
@@ -61,7 +60,7 @@ def ablate(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> SilencingResult | None:
     """Measure the loss of a language model if the best heads of each relation are silenced.
@@ -112,7 +111,7 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     direction: str | None = None
     draws: int = DRAWS
     seed: int = 0
-    probes: str | os.PathLike | None = None
+    probes: StrPath | None = None
 
     @property
     def asked(self) -> Mapping[str, object]:
