@@ -4,7 +4,7 @@ before."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from codesyntax_dataset.arguments import StrPath
@@ -41,11 +41,11 @@ class Instrument:
 
     @property
     def experiment(self) -> Any:
-        return _referenced(self.runs)
+        return resolve_name(self.runs)
 
     @property
     def result(self) -> Any:
-        return _referenced(self.results)
+        return resolve_name(self.results)
 
     @property
     def ledger(self) -> Any:
@@ -57,20 +57,15 @@ class Instrument:
 
     @property
     def verifier(self) -> Any:
-        return _referenced(self.verifies)
+        return resolve_name(self.verifies)
 
     @property
     def parts(self) -> Any:
-        return _referenced(self.prints)
+        return resolve_name(self.prints)
 
     @property
     def submission(self) -> Any:
-        return _referenced(self.submits)
-
-
-def _referenced(reference: str) -> Any:
-    module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)
+        return resolve_name(self.submits)
 
 
 INSTRUMENTS = {

@@ -22,7 +22,7 @@ from codesyntax_dataset.schema import Annotation, Skips, Token
 from codesyntax_dataset.sources import SAMPLE
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.report import figures, specs
-from probing.report.document import Table
+from probing.report.document import Part, Table
 from probing.report.pages import Page, lines_of, page, relations_of, shown
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
@@ -143,7 +143,7 @@ def compare_labels(
     return compare.compare(bar, configs)
 
 
-def parts(comparison: Comparison) -> list[str | Table]:
+def parts(comparison: Comparison) -> list[Part]:
     """What becomes of the edges of each relation, with examples of those that differ."""
     first, second = comparison.configs
     units, functions = LANGUAGES[comparison.language].units, comparison.functions
@@ -233,10 +233,10 @@ def collect(
     return DatasetStatistics(names, list(splits), counted, omissions)
 
 
-def statistics_parts(collected: DatasetStatistics) -> list[str | Table]:
+def statistics_parts(collected: DatasetStatistics) -> list[Part]:
     """For each config its relations, the paper's counts beside them, and the lengths of its
     functions."""
-    parts: list[str | Table] = []
+    parts: list[Part] = []
     for config, counted in collected.configs.items():
         name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
         parts += [

@@ -26,7 +26,7 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
 )
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part, Table
 from probing.report.words import skipped, starred
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -37,7 +37,7 @@ def added(bits: Hits) -> dict[str, Estimate]:
     return bits.each(bits.by_group(WORDS, BOTH))
 
 
-def parts_of(result: InformationResult) -> list[str | Table]:
+def parts_of(result: InformationResult) -> list[Part]:
     """The relations, those to which attention adds most first, their mean, and what is said
     below."""
     hits = information_hits(result)
@@ -87,7 +87,7 @@ _WAYS = MODEL, None, ("whole", "place")
 """Who is right about pairs, and the keys of its scores."""
 
 
-def preference_parts(result: PreferenceResult) -> list[str | Table]:
+def preference_parts(result: PreferenceResult) -> list[Part]:
     """The accuracy on minimal pairs, and what is said below."""
     hits = of_pairs(result)
     scores = _by_group(hits, *_WAYS)
@@ -120,9 +120,9 @@ _ROLE_TITLES = (
 )
 
 
-def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
+def surprisal_parts(result: SurprisalResult) -> list[Part]:
     """The tables, each with what it shows in words, and what is said below them."""
-    parts: list[str | Table] = []
+    parts: list[Part] = []
     measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})

@@ -13,7 +13,7 @@ from probing.instruments.attention.errors import (
     ErrorAnalysis,
 )
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part, Table
 from probing.report.findings import Findings, Subject
 from probing.report.scored import ScoredRow
 
@@ -55,7 +55,7 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 # ------------------------------------------------------------------------------------------- errors
 
 
-def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
+def error_parts(analysis: ErrorAnalysis, rule: str) -> list[Part]:
     """The share of each class in the wrong first choices of each relation."""
     counts = analysis.classes(rule)
     occurring = [name for name, errors in counts.items() if errors]
@@ -73,7 +73,7 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     edges = sum(entry.edges for _, entry in by_relation)
     shares = [100 * counts[name] / errors for name in occurring]
     table.totals = [["all relations", edges, errors, "", *shares]]
-    parts: list[str | Table] = [table, analysis.signature]
+    parts: list[Part] = [table, analysis.signature]
     if differing := analysis.differing[rule]:
         parts.append(
             f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"

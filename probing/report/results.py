@@ -14,7 +14,7 @@ from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part
 from probing.report.words import RULE, K, skipped, starred
 
 if TYPE_CHECKING:  # each is imported by what makes it
@@ -22,13 +22,12 @@ if TYPE_CHECKING:  # each is imported by what makes it
     from probing.evidence.compared import ModelsCompared
 
 
-def parts(result: Any) -> list[str | Table]:
+def parts(result: Any) -> list[Part]:
     """The tables and texts of a result, as its instrument makes them."""
-    tables: list[str | Table] = INSTRUMENTS[result.instrument].parts(result)
-    return tables
+    return INSTRUMENTS[result.instrument].parts(result)
 
 
-def attention(result: ProbeResult) -> list[str | Table]:
+def attention(result: ProbeResult) -> list[Part]:
     """The relations, best first, with the score and its head, that of one offset, and the mean."""
     by_offset = _of_best_offset(result.ledger)
     rows = []
@@ -73,7 +72,7 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
     return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
 
 
-def compared(result: ModelsCompared) -> list[str | Table]:
+def compared(result: ModelsCompared) -> list[Part]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
     difference = result.difference
@@ -95,7 +94,7 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     return [table]
 
 
-def baselines(result: BaselineResult) -> list[str | Table]:
+def baselines(result: BaselineResult) -> list[Part]:
     """The relations at k = 1 by both protocols, best first, and the mean."""
     from probing.evidence.scores import MEAN, of_offsets_and_keywords
 

@@ -237,7 +237,7 @@ def _provenance(groups: Sequence[MaskedModels]) -> Section:
 # ------------------------------------------------------------------------------ a result on its own
 
 
-def masking_parts(result: MaskResult) -> list[str | Table]:
+def masking_parts(result: MaskResult) -> list[Part]:
     """The node types, those that lose most first, with both arms and the effect of masking the
     type."""
     measured = hits(result)[SHOWN_SIMILARITY]

@@ -62,6 +62,10 @@ class Ledger(Protocol):
 
 L = TypeVar("L", bound=Ledger)
 
+Measured = tuple[dict[str, int], dict[str, Any]]
+"""The counts that are parts of a signature, and the fields of a result that its provenance does not
+have."""
+
 
 class Circumstances(Record):
     """How a run went; instruments add fields."""
@@ -199,9 +203,8 @@ class Result(Record, Generic[L]):
 
     @classmethod
     @abstractmethod
-    def measured(cls, ledger: L, provenance: Any) -> tuple[dict[str, int], dict[str, Any]]:
-        """The counts that are parts of the signature, and the fields of the result that its
-        provenance does not have; raises LedgerError as `from_ledger`."""
+    def measured(cls, ledger: L, provenance: Any) -> Measured:
+        """What follows from the ledger; raises LedgerError as `from_ledger`."""
 
     @classmethod
     def from_file(cls, ledger: Path, data_folder: Path | None = None) -> Self:

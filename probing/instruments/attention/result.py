@@ -14,7 +14,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.runs.records import Count, FieldsByName, Number, exactly
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -116,9 +116,7 @@ class ProbeResult(Result[RankLedger]):
     heads: Count
 
     @classmethod
-    def measured(
-        cls, ledger: RankLedger, provenance: ProbeProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: RankLedger, provenance: ProbeProvenance) -> Measured:
         counts = ledger.counts()
         by_rule = {rule: score(counts, KS, rule) for rule in RULES}
         relations = {}

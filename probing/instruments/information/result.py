@@ -20,7 +20,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.ledger_file import RowLedger
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
 LEAST_EDGES = 25
@@ -209,9 +209,7 @@ class InformationResult(Result[InformationLedger]):
     left_out: dict[str, Number]
 
     @classmethod
-    def measured(
-        cls, ledger: InformationLedger, provenance: InformationProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: InformationLedger, provenance: InformationProvenance) -> Measured:
         rows = ledger.rows
         relations = {
             name: _relation_information(name, rows[chosen])

@@ -11,14 +11,14 @@ role: means over the tokens of the node, and over their controls.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
 from probing.runs.records import Count, Number, Record, Texts
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
 DECIMALS = 6
@@ -182,9 +182,7 @@ class PreferenceResult(Result[PreferenceLedger]):
     phenomena: dict[str, Accuracy]
 
     @classmethod
-    def measured(
-        cls, ledger: PreferenceLedger, provenance: PreferenceProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: PreferenceLedger, provenance: PreferenceProvenance) -> Measured:
         rows, preferred = ledger.rows, ledger.preferred()
         phenomena = {
             name: _accuracy(rows[chosen], preferred[chosen])
@@ -325,9 +323,7 @@ class SurprisalResult(Result[SurprisalLedger]):
     node_types: dict[str, dict[str, Surprisal]]
 
     @classmethod
-    def measured(
-        cls, ledger: SurprisalLedger, provenance: SurprisalProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: SurprisalLedger, provenance: SurprisalProvenance) -> Measured:
         node_types = {}
         for role in ROLES:
             part = ledger.of(role)

@@ -18,7 +18,7 @@ from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, MASKING, RowLedger
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import RunSettings
 
 SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
@@ -206,9 +206,7 @@ class MaskResult(Result[MaskingLedger]):
         return sum(scores.failed for scores in self.node_types.values())
 
     @classmethod
-    def measured(
-        cls, ledger: MaskingLedger, provenance: MaskProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: MaskingLedger, provenance: MaskProvenance) -> Measured:
         _check_counts(ledger, provenance)
         named = ledger.named()
         node_types = {name: _type_scores(ledger.rows[chosen]) for name, chosen in named.items()}

@@ -9,7 +9,7 @@ same layer that it is compared with.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
 from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import RankingSettings
 
 WHOLE = 0
@@ -159,9 +159,7 @@ class SilencingResult(Result[SilencingLedger]):
     left_out: dict[str, Number]
 
     @classmethod
-    def measured(
-        cls, ledger: SilencingLedger, provenance: SilencingProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: SilencingLedger, provenance: SilencingProvenance) -> Measured:
         _check_heads(ledger, provenance)
         relations = {
             name: _relation_costs(ledger.rows[chosen])
