@@ -350,13 +350,13 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     by_table: dict[str, list[BoardRow]] = {}
     for row in suspicious(list(rows)):
         by_table.setdefault(row.entry.table, []).append(row)
-    tables: list[BoardTable] = []
+    tables = []
     left_out: list[LeftOut] = []
     for name, of_table in by_table.items():
         by_model: dict[tuple[str, str], list[BoardRow]] = {}
         for row in sorted(of_table, key=lambda row: row.file):
             by_model.setdefault(row.identity, []).append(row)
-        shown: list[BoardRow] = []
+        shown = []
         for of_model in by_model.values():
             shown += _rows_shown(of_model, left_out)
         shown.sort(key=lambda row: (row.model.casefold(), row.entry.signature, row.file))

@@ -149,7 +149,7 @@ def submission(
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
     complete = _complete(results, model)
-    commit: str | None = None
+    commit = None
     if dry_run:
         folders = [Path(find_data(run.files["test"], run.settings)) for run in complete]
     else:
@@ -482,7 +482,7 @@ def _task_of(result: dict[str, Any]) -> tuple[Any, Any]:
 
 def _results_in(there: bytes | None) -> list[dict[str, Any]]:
     try:
-        results: list[dict[str, Any]] = yaml.safe_load(there or b"") or []
+        results = yaml.safe_load(there or b"") or []
         for result in results:
             _task_of(result)
     except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:

@@ -208,7 +208,7 @@ def _attention_lines(
     first of the means shown; each with its `means`, and models with the ranks."""
     lines = []
     for rule, k in product(RULES, TABLE_KS):
-        of_cell: list[dict[str, Any]] = []
+        of_cell = []
         for row, ranks in zip(table.rows, table.ranks):
             means = {}
             for protocol in shown:
@@ -330,7 +330,7 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
 
 def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     """The models of a table with their ranks, best first."""
-    lines: list[dict[str, Any]] = []
+    lines = []
     for row, ranks in zip(table.rows, table.ranks):
         t0 = row.entry.scores(T0)
         titled = {

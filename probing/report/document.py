@@ -209,7 +209,7 @@ class Table:
             [column.full_name + part for column in self.columns for part in column.kind.parts]
         )
         for row in [*self.rows, *self.totals]:
-            written: list[Any] = []
+            written = []
             for column, cell in zip(self.columns, row):
                 values = cell if isinstance(cell, (list, tuple)) else [cell]
                 written += [*values, *[None] * (len(column.kind.parts) - len(values))]

@@ -203,8 +203,8 @@ def read_findings(
     data.
     """
     groups = gather.comparable(paths)
-    all_findings: list[Findings] = []
-    names: list[str] = []  # of files
+    all_findings = []
+    names = []  # of files
     for shared, probed in progress(list(groups.items()), desc="gathering", unit="config"):
         language = language_of(shared.config)
         datasets = {other.data for other in groups if other.config == shared.config}
@@ -276,7 +276,7 @@ def _training(checkpoints: Sequence[gather.Evidence]) -> Training:
 
 def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Score]:
     """Rows of the frame, by the names of models; a system's own rows may come with each model."""
-    known: dict[Key, Score] = {}
+    known = {}
     for name, rows in named:
         for row in rows:
             who = name if row["system"] == scores.MODEL else row["system"]

@@ -26,7 +26,7 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
 )
 from probing.report import specs
-from probing.report.document import Part, Table
+from probing.report.document import Part
 from probing.report.words import skipped, starred
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -42,9 +42,9 @@ def parts_of(result: InformationResult) -> list[Part]:
     below."""
     hits = information_hits(result)
     adds = added(hits["bits"])
-    rows: list[dict[str, Any]] = []
-    totals: list[dict[str, Any]] = []
-    means: list[Table] = []
+    rows = []
+    totals = []
+    means = []
     for name, scores in sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0])):
         relation = starred(name, scores.in_mean)
         rows.append(
@@ -122,7 +122,7 @@ _ROLE_TITLES = (
 
 def surprisal_parts(result: SurprisalResult) -> list[Part]:
     """The tables, each with what it shows in words, and what is said below them."""
-    parts: list[Part] = []
+    parts = []
     measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
         hits, unmatched = measured[role], result.unmatched.get(role, {})

@@ -4,7 +4,6 @@ their errors."""
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import KINDS, kinds_of
@@ -20,7 +19,7 @@ from probing.report.scored import ScoredRow
 
 def table(findings: Findings, model: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
-    rows: list[ScoredRow] = []
+    rows = []
     for rule, k in product(findings.rules, TABLE_KS):
         rows += _relations_in_order(findings, model, rule, k)
     tested = set()
@@ -60,7 +59,7 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[Part]:
     counts = analysis.classes(rule)
     occurring = [name for name, errors in counts.items() if errors]
     by_relation = sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
-    rows: list[list[Any]] = []
+    rows = []
     for relation, entry in by_relation:
         head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
         shares = [

@@ -156,7 +156,7 @@ def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:
 
 def _config_section(findings: Findings) -> Section:
     about = specs.text("config", findings=findings, first=findings.subjects[0])
-    sections: list[Section] = []
+    sections = []
     if findings.models:
         tables = [relations.table(findings, model) for model in findings.models]
         section = Section(f"{findings.name}-relations", "Relation by relation", tables)

@@ -84,7 +84,7 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     gathered = [gather(members) for members in comparable(files)]
     titles = _titles([models[0] for models in gathered])
     files_of = file_names([f"masking-{title.partition(', limit')[0]}" for title in titles])
-    groups: list[MaskedModels] = []
+    groups = []
     for title, file, models in zip(titles, files_of, gathered):
         settings = [model.result.settings for model in models]
         names = distinct([run.model for run in settings], settings, _OF_RUN)

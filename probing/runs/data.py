@@ -74,7 +74,7 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
     ) -> Relations:
         words = [code[start:end] for start, end in zip(starts, ends)]
         visible = np.array([token for token, word in enumerate(words) if word.strip()], np.int64)
-        assigned: list[EdgeCell] = []
+        assigned = []
         for edge in relations:
             others = visible[visible != edge["head"]]
             if len(others):

@@ -45,6 +45,6 @@ class TorchProcesses(Processes):
         torch.distributed.send_object_list([value], dst=0, device=self._place)
 
     def receive(self, source: int) -> Any:
-        received: list[Any] = [None]
+        received = [None]
         torch.distributed.recv_object_list(received, src=source, device=self._place)
         return received[0]

@@ -386,7 +386,7 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
     """The ledgers of some parts, by number: those in `folder`, and the others, which are saved
     there."""
     parts = experiment.parts
-    ledgers: dict[int, Any] = {}
+    ledgers = {}
     total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
     title = f"{experiment.RESULT.LEDGER.COMMAND} {experiment.settings.model}"
     with progress(total=total, desc=title, unit=experiment.RESULT.UNIT, main=main) as bar:

@@ -366,9 +366,7 @@ class RowLedger:
     def save(self, path: StrPath) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
         none."""
-        columns: dict[str, pa.Array] = {
-            name: pa.array(self.rows[name]) for name in self.ROW.names or ()
-        }
+        columns = {name: pa.array(self.rows[name]) for name in self.ROW.names or ()}
         columns[self.GROUP_COLUMN] = pa.DictionaryArray.from_arrays(
             columns[self.GROUP_COLUMN], self.names
         )

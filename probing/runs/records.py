@@ -149,7 +149,7 @@ def parse(data: bytes, most: int) -> Any:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > _MOST_FIELDS:  # each unknown one is looked at when the fields are checked
         raise EntryError(f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}")
-    fields: dict[str, Any] = {}
+    fields = {}
     for name, value in pairs:
         if name in fields:
             raise EntryError(f"the field {shown(name)} occurs twice")

@@ -140,7 +140,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         """The functions of the split, tokenized and aligned."""
         data, encoder = self.data, self.encoder
         never_predicted = variant_of(data.config).never_predicted
-        encoded: list[EncodedFunction] = []
+        encoded = []
         relations: list[str] = []
         skips: Counter[str] = Counter()
         for batch in rows(data.dataset, data.limit):

@@ -179,7 +179,7 @@ def fit_over_folds(
     of_folds = list(centres)
     single = choices.of_type(np.float32)
     seen = [single.take(fold != number) for number in range(len(of_folds))]
-    best: OverFolds | None = None
+    best = None
     for penalty in penalties:
         of_folds = [
             fit(part, penalty, centre, start, ROUGH)

@@ -401,7 +401,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             )
 
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
-        cells: list[tuple[float, ...]] = []
+        cells = []
         for function, (scores,) in zip(
             part, self.scorer.find([[function.text] for function in part], bar)
         ):

@@ -178,7 +178,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         model, masker = self.model, self.masker
         if self.draws is None:
             self.draws = DRAWS_OF_DECODER if model.mask is None else DRAWS
-        functions: list[MaskedFunction] = []
+        functions = []
         skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
         # sub-tokens that are masked, by node type in T1 (False), and in T0
         masked: defaultdict[tuple[int, bool], Counter[int]] = defaultdict(Counter)

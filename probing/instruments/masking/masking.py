@@ -225,7 +225,7 @@ def masked_copies(
     `index`: the function's place in the split, from which the seeds of its copies follow; the rest
     as of `mask`.
     """
-    copies: list[MaskedCopy] = []
+    copies = []
     dropped: Counter[str] = Counter()
     for type_number, name in enumerate(node_types):
         first, *seeds = (seed_of(seed, index, name, number) for number in range(draws + 1))

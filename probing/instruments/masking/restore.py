@@ -82,7 +82,7 @@ class Restorer:
         extents = self._extents(function)
         true, new_ids = function.ids.tolist(), dict(zip(positions.tolist(), predicted.tolist()))
         starts = {start: true[place] for place, (start, end) in extents.items() if start < end}
-        parts: list[Part] = []
+        parts = []
         end_before, behind, was_new = 0, "", False
 
         def add(
