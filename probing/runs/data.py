@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -173,6 +174,10 @@ class Functions(NamedTuple):
     labels: str
     location: Any
     folder: Path | None
+
+    def each_row(self) -> Iterator[Row]:
+        """The rows of the functions, as of `rows`."""
+        return chain.from_iterable(rows(self.dataset, self.limit))
 
 
 def read_functions(
@@ -473,17 +478,15 @@ def rows(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Row]]:
         yield chunk
 
 
-def pairs(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[dict[str, Any]]]:
-    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of
-    each in the split.
+def pairs(dataset: datasets.Dataset, limit: Limit) -> Iterator[dict[str, Any]]:
+    """The rows of a part of minimal pairs, with PAIR_COLUMNS and the `index` of each in the split.
 
     Raises DatasetError for a pair of equal texts.
     """
-    for chunk in _chunks(dataset, limit):
-        for row in chunk:
-            if row["good"] == row["bad"]:
-                raise DatasetError(f"pair {row['id']}: both texts are the same")
-        yield chunk
+    for row in chain.from_iterable(_chunks(dataset, limit)):
+        if row["good"] == row["bad"]:
+            raise DatasetError(f"pair {row['id']}: both texts are the same")
+        yield row
 
 
 def _chunks(dataset: datasets.Dataset, limit: Limit) -> Iterator[list[Any]]:

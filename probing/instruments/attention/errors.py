@@ -34,7 +34,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -239,9 +238,9 @@ def analyse(
     ledger = probed.ledger
     settings = probed.settings
     data = find_data(result, settings) if data is None else data
-    best = [[probed.relations[name][rule]["1"] for name in ledger.relations] for rule in RULES]
+    best = [probed.best_heads(rule) for rule in RULES]
     # layer and head of each rule's and relation's best head at k = 1: (rules, relations, 2)
-    picked = np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
+    picked = np.array([[heads[name] for name in ledger.relations] for heads in best])
     session = Session.again(result, settings, model, device)
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     chosen, attended = _first_choices(settings, ledger, picked, probing)
@@ -316,15 +315,12 @@ def _first_choices(
 
 def _token_kinds(probing: Probing) -> dict[int, np.ndarray]:
     """The place of a function -> the kind of each of its tokens, as an index into TOKEN_KINDS."""
-    from probing.runs.data import rows
-
-    data = probing.data
-    keywords = language_of(data.config).keywords
+    keywords = language_of(probing.data.config).keywords
     kinds = {}
-    for row in chain.from_iterable(rows(data.dataset, data.limit)):
+    for row in probing.data.each_row():
         spans = zip(row["token_start"], row["token_end"])
         of_tokens = [_token_kind(row["code"][start:end], keywords) for start, end in spans]
-        kinds[row["index"]] = np.array([*map(TOKEN_KINDS.index, of_tokens)], np.int64)
+        kinds[row["index"]] = np.array([TOKEN_KINDS.index(kind) for kind in of_tokens], np.int64)
     return kinds
 
 
@@ -359,12 +355,10 @@ def _wrong_choices(
     ledger: RankLedger, probing: Probing, chosen: np.ndarray, hit: np.ndarray
 ) -> Iterator[tuple[str, str, str]]:
     """The rule, relation and class of every wrong first choice."""
-    from probing.runs.data import rows
-
     data = probing.data
     language = language_of(data.config)
     ends = np.searchsorted(ledger.function, np.arange(len(data.dataset) + 1))
-    for row in chain.from_iterable(rows(data.dataset, data.limit)):
+    for row in data.each_row():
         edges = range(*ends[row["index"] : row["index"] + 2])
         if not edges:
             continue

@@ -3,7 +3,7 @@ and positions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -32,7 +32,7 @@ from probing.instruments.information.result import (
     InformationResult,
 )
 from probing.instruments.information.surface import Surface, WordClasses
-from probing.runs.data import Functions, Row, read_functions, rows
+from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
 from probing.runs.session import ModelSource, Session
@@ -131,14 +131,14 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     @cached_property
     def _word_classes(self) -> WordClasses:
-        return WordClasses(_every_row(self.validation.data))
+        return WordClasses(self.validation.data.each_row())
 
     def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
         """Features of words and positions of functions, by their places in the split."""
         wanted = {function.index for function in functions}
         return {
             row["index"]: Surface.of(row, self._word_classes)
-            for row in _every_row(data)
+            for row in data.each_row()
             if row["index"] in wanted
         }
 
@@ -254,10 +254,6 @@ class Informing(Experiment[ReadFunction, InformationResult]):
                 about = function.index, edge, relation, head, dependent, dependents, candidates
                 cells.append((*about, *of_ranks, *of_bits))
         return np.array(cells, InformationLedger.ROW)
-
-
-def _every_row(data: Functions) -> Iterator[Row]:
-    return (row for batch in rows(data.dataset, data.limit) for row in batch)
 
 
 def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:

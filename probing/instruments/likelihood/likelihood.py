@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +51,7 @@ from probing.instruments.likelihood.result import (
 from probing.instruments.masking.fill import Copy, Passes
 from probing.instruments.masking.mask import chosen_types
 from probing.models.subtokens import check_language, exact_offsets
-from probing.runs.data import load_functions, pairs, read_functions, rows
+from probing.runs.data import load_functions, pairs, read_functions
 from probing.runs.experiment import Experiment, F, Prepared, R, run
 from probing.runs.session import ModelSource, Session
 
@@ -174,7 +173,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     def prepare(self) -> Prepared[EncodedPair]:
         data, model = self.data, self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
-        rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
+        rows = list(pairs(data.dataset, data.limit))
         self.phenomena = sorted({row["phenomenon"] for row in rows})
         encoded, longest = [*self._encoded(rows)], model.longest
         long = sum(self._exceeds_length(pair) for pair in encoded)
@@ -378,7 +377,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     def _tokenized(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
         model, language = self.model, language_of(self.data.config).name
-        for row in (row for batch in rows(self.data.dataset, self.data.limit) for row in batch):
+        for row in self.data.each_row():
             try:
                 code = Code(row["code"], language)
             except ParseError:
