@@ -119,7 +119,8 @@ def demo(output: Path, decoder: bool) -> None:
     embedded = {EMBEDDED: configs, TINY: configs[:1]} | ({DECODER: configs} if decoder else {})
     for model in embedded:
         embedded_model(model)  # raises at once if it is missing
-    data, results = output / "codesyntax", output / "results"
+    data = output / "codesyntax"
+    results = output / "results"
     click.echo(build_dataset("sample", configs, data).text(), err=True)
     for model, configs in embedded.items():
         for done in probing.probe_models([model], data, configs, SPLITS, output=results):

@@ -113,7 +113,8 @@ def _merged_run(run: Sequence[_Shard]) -> Any:
     result = INSTRUMENTS[first.instrument].result
     files = [by_number[number].file for number in sorted(by_number)]
     loaded = [load_shard(file, result.LEDGER.load) for file in files]
-    folder, record = files[0].parent, loaded[0][1]
+    folder = files[0].parent
+    record = loaded[0][1]
     whole = result.LEDGER.concatenate(table for table, _ in loaded)
     merged = result.from_ledger(whole, found_at(folder, record.data_path))
     return merged.of_model_at(found_at(folder, record.model_path))

@@ -131,11 +131,14 @@ def _anchor(table: BoardTable) -> str:
 
 
 def _table_title(table: BoardTable) -> str:
-    settings, shared = table.settings, table.shared
-    title, units = f"{settings.config}, {settings.split}", _units(table)
+    settings = table.settings
+    shared = table.shared
+    title = f"{settings.config}, {settings.split}"
+    units = _units(table)
     if table.instrument == MASKING:
         return f"{title}, masking: {table.rows[0].entry.scored:,} {units}"
-    functions, edges = int(shared["functions"]), int(shared["edges"])
+    functions = int(shared["functions"])
+    edges = int(shared["edges"])
     return f"{title}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
@@ -235,7 +238,8 @@ def _headline_score(means: Mapping[str, Any], protocol: str) -> float:
 
 
 def _models_table(table: BoardTable, links: Mapping[str, str]) -> Section:
-    name, shown = _anchor(table), _means_shown(table)
+    name = _anchor(table)
+    shown = _means_shown(table)
     lines = _attention_lines(table, shown, links)
     models = specs.table("board-models", lines, name, means=shown)
     return Section(name, _table_title(table), [_facts(table), models])
@@ -249,7 +253,8 @@ def _means_shown(table: BoardTable) -> tuple[str, ...]:
 
 def _facts(table: BoardTable) -> str:
     """The settings that the rows of a table share, except those in its title."""
-    shared, units = table.shared, _units(table)
+    shared = table.shared
+    units = _units(table)
     predicted = shared.get("not-predicted")
     facts = specs.text(
         "board-facts",
@@ -265,7 +270,8 @@ def _facts(table: BoardTable) -> str:
 def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row relation by relation, those that gain most over the combined baseline first, and its
     origin."""
-    entry, units = row.entry, _units(table)
+    entry = row.entry
+    units = _units(table)
     assert isinstance(entry, AttentionSubmission)
     digests = [f"{split} SHA-256 {digest}" for split, digest in sorted(entry.digests.items())]
     return [
@@ -357,7 +363,8 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
 
 def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
-    entry, tables = row.entry, row.entry.tables
+    entry = row.entry
+    tables = entry.tables
     assert isinstance(entry, MaskedSubmission)
     rows = []
     for node_type, outcomes in entry.by_type(tables).items():
@@ -371,7 +378,9 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
         for outcome, (t1, t0, effect) in outcomes.items():
             of_type[outcome] = {"T1": t1, "T0": t0, "effect": effect}
         rows.append(of_type)
-    name, units = f"{_anchor(table)}-node-types", _units(table)
+    name = f"{_anchor(table)}-node-types"
+    units = _units(table)
     types = specs.table("board-node-types", rows, name, filed=False, units=units)
-    dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
+    dropped = _listed(entry.dropped)
+    ledger = f"SHA-256 {entry.ledger}"
     return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]

@@ -69,7 +69,8 @@ def show_labels(
         annotate(function.code, language_of(name).name, variant_of(name).name) for name in names[1:]
     ]
     every = [edge for labelled in labels for edge in labelled.edges]
-    relations, edges = relations_of(function.name, every, relation), _edges_of_configs(labels)
+    relations = relations_of(function.name, every, relation)
+    edges = _edges_of_configs(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
     title = f"Labels of {function.name}"
@@ -146,7 +147,8 @@ def compare_labels(
 def parts(comparison: Comparison) -> list[Part]:
     """What becomes of the edges of each relation, with examples of those that differ."""
     first, second = comparison.configs
-    units, functions = LANGUAGES[comparison.language].units, comparison.functions
+    units = LANGUAGES[comparison.language].units
+    functions = comparison.functions
     rows = []
     for relation, kinds in comparison.relations.items():
         examples = [_spelt(kind, kinds[kind].example) for kind in CHANGES[1:]]
@@ -180,7 +182,8 @@ def _spelt(kind: str, example: compare.Example | None) -> str:
 def _shortened(text: str) -> str:
     """A text on one line, without its middle if it is long, because edges differ where they begin
     and end."""
-    text, half = " ".join(text.split()), _LONGEST // 2
+    text = " ".join(text.split())
+    half = _LONGEST // 2
     return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 

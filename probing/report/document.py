@@ -267,14 +267,17 @@ class Table:
             box=box.SIMPLE_HEAD,
             pad_edge=False,
         )
-        group, cells = "", []
+        group = ""
+        cells = []
         for number, column in enumerate(self.shown):
             if column in dropped:
                 continue
-            name, kind = column.name, column.kind
+            name = column.name
+            kind = column.kind
             if column.group:
                 name = f"{column.group if column.group != group else ''}\n{name}"
-            group, heading = column.group, plain(name)
+            group = column.group
+            heading = plain(name)
             texts = [_typed(row[number], kind) for row in self.initial]
             lines = "\n".join([heading, *texts]).split("\n")
             whole = kind.look in "nr"  # no number or name is cut or broken

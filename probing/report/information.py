@@ -125,7 +125,8 @@ def surprisal_parts(result: SurprisalResult) -> list[Part]:
     parts = []
     measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
-        hits, unmatched = measured[role], result.unmatched.get(role, {})
+        hits = measured[role]
+        unmatched = result.unmatched.get(role, {})
         rows = _surprisals(hits, result.node_types[role], unmatched)
         totals = []
         if types := len(hits.counted):
@@ -143,7 +144,8 @@ def _surprisals(
 ) -> list[dict[str, Any]]:
     """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
     nodes have a star."""
-    rows, gains = [], _by_group(hits, *_GAINS)
+    rows = []
+    gains = _by_group(hits, *_GAINS)
     for name, values in groups.items():
         rows.append(
             {
@@ -161,5 +163,6 @@ def _surprisals(
 def _token_means(measured: Mapping[str, float]) -> dict[str, float]:
     """The means of some tokens: how often their text stands in the functions, and their place in
     percent."""
-    frequency, position = np.exp2(measured["frequency"]), 100 * measured["place"]
+    frequency = np.exp2(measured["frequency"])
+    position = 100 * measured["place"]
     return {"bits": measured["bits"], "frequency": frequency, "place": position}

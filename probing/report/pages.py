@@ -181,10 +181,12 @@ def check_length(function: Shown, subtokens: int, model: str, longest: int) -> N
 
 
 def _labelled_code(code: StrPath, config: str) -> Shown:
-    language, variant = language_of(config), variant_of(config)
+    language = language_of(config)
+    variant = variant_of(config)
     name = "the given code"
     if not isinstance(code, str):
-        name, code = os.path.basename(code), _read_code(Path(code), language)
+        name = os.path.basename(code)
+        code = _read_code(Path(code), language)
     try:
         tokens, edges = annotate(code, language.name, variant.name)
     except ParseError as error:

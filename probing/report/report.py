@@ -162,7 +162,8 @@ def _config_section(findings: Findings) -> Section:
         section = Section(f"{findings.name}-relations", "Relation by relation", tables)
         if len(tables) > MODELS_ON_A_PAGE:
             notice = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
-            section.drawn, section.parts = tables, [notice]
+            section.drawn = tables
+            section.parts = [notice]
         sections.append(section)
     notes = [about]
     if token := variant_of(findings.config).never_predicted:
@@ -171,7 +172,8 @@ def _config_section(findings: Findings) -> Section:
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:
-    rows, skips = [], []
+    rows = []
+    skips = []
     for findings in all_findings:
         for subject in findings.subjects:
             heads = f"{subject.layers} × {subject.heads}"

@@ -82,7 +82,8 @@ def compared(result: ModelsCompared) -> list[Part]:
         [starred(name, in_mean), *numbers, difference.on(name, RULE, int(K))]
         for name, in_mean, *numbers in zip(difference.relations, *columns)
     ]
-    counted, edges = int(sum(result.in_mean)), int(result.edges[result.in_mean].sum())
+    counted = int(sum(result.in_mean))
+    edges = int(result.edges[result.in_mean].sum())
     table = specs.table(
         "compared",
         sorted(rows, key=lambda row: (-row[-1].value, row[0])),
@@ -104,7 +105,8 @@ def baselines(result: BaselineResult) -> list[Part]:
             by_protocol = scored.setdefault(row["group"], {})
             by_protocol.setdefault(row["protocol"], {})[row["system"]] = row["value"]
     mean = scored.pop(MEAN, {})
-    hits, picks = result.hits[PUBLISHED][BEST_BASELINE].hits, result.picks[PUBLISHED]
+    hits = result.hits[PUBLISHED][BEST_BASELINE].hits
+    picks = result.picks[PUBLISHED]
     rows = []
     for name in sorted(scored, key=lambda name: (-scored[name][PUBLISHED][BEST_BASELINE], name)):
         group = hits.groups[name]
@@ -114,7 +116,8 @@ def baselines(result: BaselineResult) -> list[Part]:
         rows.append({"relation": relation, **of_relation, **scored[name]})
     counted = [hits.groups[name].total for name in hits.counted]
     total = {"relation": f"mean of {len(counted)} relations", "edges": sum(counted), "picked": ""}
-    units, kinds = language_of(result.settings.config).units, kinds_of(result.settings.config)
+    units = language_of(result.settings.config).units
+    kinds = kinds_of(result.settings.config)
     totals = [{**total, **mean}]
     table = specs.table("baselines", rows, totals=totals, result=result, units=units, kinds=kinds)
     return [table]

@@ -101,7 +101,8 @@ def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
     """The layer and the number of a head with this name; raises ArgumentError if the model has none
     of it."""
     if named := re.fullmatch(r"(\d+)-(\d+)", head):
-        layer, number = int(named[1]), int(named[2])
+        layer = int(named[1])
+        number = int(named[2])
         if layer < encoder.layers and number < encoder.heads:
             return layer, number
     raise ArgumentError(
@@ -180,7 +181,8 @@ class _TopTokens(BatchListener):
         self.weights: list[np.ndarray] = []
 
     def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        tokens_of, weights_of = [], []
+        tokens_of = []
+        weights_of = []
         for _, rows in pooled:
             # stable: equal weights by lower token
             weights, tokens = rows.sort(dim=-1, descending=True, stable=True)
@@ -224,7 +226,8 @@ def show_masked(
     for a node type that the grammar does not have; and ArgumentError for one that is not in the
     function.
     """
-    function, language = shown(code, id, data, config, split), language_of(config).name
+    function = shown(code, id, data, config, split)
+    language = language_of(config).name
     names = checked_node_types(language)
     wanted = [] if node_type is None else checked_node_types(language, [node_type])
     loaded = load_restoring(model, revision=revision, dtype=dtype, device=device)

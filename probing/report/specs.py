@@ -54,7 +54,8 @@ def table(
         filed: as of `Table`.
         words: what its columns and texts name.
     """
-    known, words = _specs()["table"][spec], {**shared_words(), **words}
+    known = _specs()["table"][spec]
+    words = {**shared_words(), **words}
     return Table(
         name or spec,
         _text(known.get("title", ""), words),
@@ -72,7 +73,8 @@ def figure(
 ) -> Figure:
     """The figure of a spec. `name`: of its file; `of`: the table of its numbers, by default of that
     name."""
-    known, words = _specs()["figure"][spec], {**shared_words(), **words}
+    known = _specs()["figure"][spec]
+    words = {**shared_words(), **words}
     return Figure(name, _text(known["title"], words), _text(known["alt"], words), of or name, draw)
 
 

@@ -103,7 +103,8 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
 def _titles(firsts: Sequence[Masked]) -> list[str]:
     """Of groups, from their first models: what differs from the usual, then what tells groups
     apart."""
-    all_settings, titles = [model.result.settings for model in firsts], []
+    all_settings = [model.result.settings for model in firsts]
+    titles = []
     for settings in all_settings:
         values = {name: getattr(settings, name) for name in _USUAL}
         unusual = [f"{name} {values[name]}" for name in _USUAL if values[name] != _USUAL[name]]
@@ -220,11 +221,13 @@ def _floors(group: MaskedModels) -> Table:
 
 
 def _provenance(groups: Sequence[MaskedModels]) -> Section:
-    rows, left_out = [], []
+    rows = []
+    left_out = []
     for group in groups:
         for name, model in group.models.items():
             rows.append({"config": group.title, "model": name, "masked": model})
-            skips, pairs = model.result.skips, {**model.result.dropped, **model.uncompared}
+            skips = model.result.skips
+            pairs = {**model.result.dropped, **model.uncompared}
             for what, reasons in (("functions", skips), ("function and node type", pairs)):
                 for reason, count in reasons.items():
                     if count:

@@ -79,7 +79,8 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
         for edge in relations:
             others = visible[visible != edge["head"]]
             if len(others):
-                here, most = int(np.searchsorted(others, edge["head"])), len(others) - 1
+                here = int(np.searchsorted(others, edge["head"]))
+                most = len(others) - 1
                 task = (
                     hashlib.sha256(
                         f"{seed} {edge['relation']} {words[edge['head']]}".encode()
@@ -227,10 +228,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
 
     from codesyntax_dataset.folder import read_split
 
-    language, needed = (
-        language_of(config),
-        PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS,
-    )
+    language = language_of(config)
+    needed = PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
     if isinstance(data, StrPath):
         location = os.fspath(data)
         if os.path.isdir(location):
@@ -307,7 +306,8 @@ def _split_of(data: Any, split: str) -> datasets.Dataset:
 def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
     """Name and version of a loaded dataset, after checking that it is what was requested, as far as
     it knows."""
-    info, known = dataset.info, dataset.info.config_name in CONFIGS
+    info = dataset.info
+    known = info.config_name in CONFIGS
     if known and info.config_name != config:
         raise DatasetError(
             f"the dataset is of the config {info.config_name!r}, not {config!r}: request its own config, or load that "

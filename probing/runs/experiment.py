@@ -129,7 +129,8 @@ class Experiment(ABC, Generic[F, R]):
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
         provenance that other instruments do not have, except SETTING_FIELDS.
         """
-        data, provenance = self.data, self.RESULT.PROVENANCE
+        data = self.data
+        provenance = self.RESULT.PROVENANCE
         if not readable:
             raise LedgerError(
                 f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
@@ -151,8 +152,6 @@ class Experiment(ABC, Generic[F, R]):
         if issubclass(kind, ControlledSettings):
             seed = None if data.control is None else data.seed
             known |= {"dtype": model.precision, "control": data.control, "seed": seed}
-        if "instrument" in kind.model_fields:
-            known["instrument"] = self.RESULT.LEDGER.INSTRUMENT
         shared = {
             "settings": known,
             provenance.VERSIONED: provenance.VERSION,
@@ -214,7 +213,8 @@ def run(
     Raises ArgumentError for a shard that cannot be, and LedgerError if the folder cannot be written
     to, or another run of the experiment is writing to it.
     """
-    processes, folder = experiment.session.processes, None if output is None else Path(output)
+    processes = experiment.session.processes
+    folder = None if output is None else Path(output)
     share = checked_shard(shard, folder, processes)
     slot = None if share else _slot(experiment)
     result: Any = None
@@ -321,8 +321,10 @@ def _slot(experiment: Experiment) -> Slot | None:
 
 def _run_in(experiment: Experiment, output: Path) -> Any:
     """The result, saved in a folder, where an earlier run may have left it or parts of it."""
-    processes, data_folder = experiment.session.processes, experiment.data.folder
-    file, result = output / f"{experiment.name}.json", None
+    processes = experiment.session.processes
+    data_folder = experiment.data.folder
+    file = output / f"{experiment.name}.json"
+    result = None
     check_ours(file)
     with _parts_in(output, experiment.name, processes) as folder:
         if processes.main:
@@ -338,7 +340,8 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
 def _whole_result(experiment: Experiment, folder: Path | None) -> Any:
     """The result in the main process, of the parts that all processes run, each saved in
     `folder`."""
-    processes, count = experiment.session.processes, len(experiment.parts)
+    processes = experiment.session.processes
+    count = len(experiment.parts)
     ledgers = _ledgers(experiment, range(processes.rank, count, processes.count), folder)
     if not processes.main:
         for ledger in ledgers.values():
@@ -387,11 +390,13 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
     there."""
     parts = experiment.parts
     ledgers = {}
-    total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
+    total = sum(len(parts[number]) for number in numbers)
+    main = experiment.session.processes.main
     title = f"{experiment.RESULT.LEDGER.COMMAND} {experiment.settings.model}"
     with progress(total=total, desc=title, unit=experiment.RESULT.UNIT, main=main) as bar:
         for number in numbers:
-            file, shard = folder and folder / f"{number:05d}.parquet", Shard(number + 1, len(parts))
+            file = folder and folder / f"{number:05d}.parquet"
+            shard = Shard(number + 1, len(parts))
             ledger = _load(experiment, file, shard) if file else None
             if ledger is not None:
                 bar.update(len(parts[number]))

@@ -98,7 +98,8 @@ def opened(
     """
     with _refusing(path, kind, command):
         with safe_files.opened(path) as file:
-            status, parquet = _status(file), pq.ParquetFile(file)
+            status = _status(file)
+            parquet = pq.ParquetFile(file)
             _check_size(parquet, os.fstat(file.fileno()).st_size)
             table = parquet.read(columns=columns)
         header = json.loads(table.schema.metadata[_METADATA])
@@ -381,7 +382,8 @@ class RowLedger:
     def load(cls, path: StrPath) -> Self:
         """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
         with opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
-            names, settings = header[f"{cls.GROUP_COLUMN}s"], header["settings"]
+            names = header[f"{cls.GROUP_COLUMN}s"]
+            settings = header["settings"]
             if header["instrument"] != cls.INSTRUMENT or not all(map(is_name, names)):
                 raise ValueError("another kind of ledger")
             places = {name: number for number, name in enumerate(names)}

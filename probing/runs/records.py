@@ -85,7 +85,8 @@ def explain(error: ValidationError, what: str) -> str:
     """The first thing that is wrong with `what`: where it stands, what came, and what was
     expected."""
     first = error.errors(include_url=False)[0]
-    kind, context = first["type"], first.get("ctx", {})
+    kind = first["type"]
+    context = first.get("ctx", {})
     raised = context.get("error")
     if isinstance(raised, CodeSyntaxError):  # of a check of several fields, which says all
         return str(raised)

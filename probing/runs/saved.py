@@ -100,7 +100,8 @@ class Provenance(Record):
     def of(cls, ledger: Ledger) -> Self:
         """Raises LedgerError if the ledger does not say how it was made, or is of another
         version."""
-        recorded, again = ledger.settings, f"run `codesyntax {ledger.COMMAND}` again"
+        recorded = ledger.settings
+        again = f"run `codesyntax {ledger.COMMAND}` again"
         whole = isinstance(recorded, dict) and "settings" in recorded
         if whole and (version := recorded.get(cls.VERSIONED, 1)) != cls.VERSION:
             raise LedgerError(
@@ -198,7 +199,8 @@ class Result(Record, Generic[L]):
             **numbers,
         }
         result = cls(**fields)
-        result._ledger, result._data_folder = ledger, data_folder
+        result._ledger = ledger
+        result._data_folder = data_folder
         return result
 
     @classmethod
@@ -249,7 +251,8 @@ class Result(Record, Generic[L]):
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         settings = self.settings
-        control, seed = getattr(settings, "control", None), getattr(settings, "seed", None)
+        control = getattr(settings, "control", None)
+        seed = getattr(settings, "seed", None)
         return self._titled(
             settings.model,
             *(
@@ -267,7 +270,8 @@ class Result(Record, Generic[L]):
     def difference(self, text: str) -> str | None:
         """The difference between a result in JSON and this one, except in its places; None if it
         does not."""
-        computed, written = self._fields(), _object(text)
+        computed = self._fields()
+        written = _object(text)
         try:
             self.read(text)
         except LedgerError as error:
@@ -297,7 +301,8 @@ class Result(Record, Generic[L]):
 
         Raises LedgerError if one of the two is missing or damaged, or if they differ.
         """
-        text, folder = read_text(path), Path(path).parent
+        text = read_text(path)
+        folder = Path(path).parent
         result = cls.from_file(ledger_path(path), found_at(folder, field_of(text, "data_path")))
         result.of_model_at(found_at(folder, field_of(text, "model_path")))
         if difference := result.difference(text):
@@ -315,7 +320,8 @@ class Result(Record, Generic[L]):
         Raises LedgerError if it is not a ledger, or another one. What else is wrong with the result
         does not matter.
         """
-        result, file = cls.from_file(ledger), result_path(ledger)
+        result = cls.from_file(ledger)
+        file = result_path(ledger)
         if ledger.name.endswith(_LEDGER) and file.exists():
             digest = field_of(read_text(file), "ledger")
             if digest is not None and digest != result.ledger.digest():
@@ -443,7 +449,8 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
 def path_from(folder: Path, path: Path) -> str:
     """The path of `path`, from `folder`; from the user's home, `~/...`, if both share no folder
     below it."""
-    home, path = Path.home().resolve(), path.resolve()
+    home = Path.home().resolve()
+    path = path.resolve()
     below_home = {path, *path.parents} - {home, *home.parents}
     if path.is_relative_to(home) and below_home.isdisjoint(folder.resolve().parents):
         return f"~/{path.relative_to(home).as_posix()}"

@@ -47,7 +47,8 @@ class Session:
         max_length: int = PAPER_LENGTH,
         alone: bool = False,
     ):
-        self.processes, self.named = processes_of_run(alone), True
+        self.processes = processes_of_run(alone)
+        self.named = True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length = revision, step, max_length
         self.dtype = str(dtype).removeprefix("torch.")
@@ -171,10 +172,8 @@ def find_model(file: StrPath, settings: Any) -> tuple[str, str | None]:
     A local model is searched at the path in the result, and by its name in the working directory.
     Raises ModelError if it is gone.
     """
-    name, recorded = (
-        settings.model,
-        found_at(Path(file).parent, field_of(read_text(file), "model_path")),
-    )
+    name = settings.model
+    recorded = found_at(Path(file).parent, field_of(read_text(file), "model_path"))
     if recorded is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
     for path in [name] if recorded is None else [str(recorded), name]:

@@ -369,7 +369,8 @@ def _wrong_choices(
             ]
             relation = ledger.relations[ledger.relation[edge]]
             for number in np.flatnonzero(~hit[:, edge]).tolist():
-                rule, choice = RULES[number], int(chosen[number, edge])
+                rule = RULES[number]
+                choice = int(chosen[number, edge])
                 dependent = last if rule == "last" else first
                 reader = head if probing.settings.direction == HEAD_TO_DEPENDENT else dependent
                 yield rule, relation, tokens.classify(choice, reader, *span)

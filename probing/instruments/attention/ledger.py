@@ -203,16 +203,19 @@ class RankLedger(EdgeTable):
     def _opened_ledger(cls, path: StrPath, read: Sequence[str]) -> RankLedger:
         """A ledger whose ranks are in memory if they are among the columns to `read`."""
         with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, status):
-            layers, heads = header["layers"], header["heads"]
+            layers = header["layers"]
+            heads = header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
             columns = {name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
             if min(layers, heads) < 1 or not all(map(is_name, names)):
                 raise ValueError("fields that are empty or no names")
-            width, expected = schema.field("ranks").type.byte_width, len(RULES) * layers * heads
+            width = schema.field("ranks").type.byte_width
+            expected = len(RULES) * layers * heads
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
-            shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
+            shape = (len(RULES), len(table), layers, heads)
+            settings = header["settings"]
             ranks: np.ndarray | StoredRanks = StoredRanks(
                 path, status, shape, np.arange(len(table))
             )
@@ -273,7 +276,8 @@ class StoredRanks:
             read += len(batch)
             while len(waiting) >= edges_at_once:
                 yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
-                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+                done += edges_at_once
+                waiting = waiting[edges_at_once:]
         if len(waiting):
             yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
         if read != stored:

@@ -138,7 +138,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
-        data, encoder = self.data, self.encoder
+        data = self.data
+        encoder = self.encoder
         never_predicted = variant_of(data.config).never_predicted
         encoded = []
         relations: list[str] = []
@@ -151,10 +152,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 elif len(ids) > encoder.longest:
                     skips[f"more than {encoder.longest} sub-tokens"] += 1
                 else:
-                    start, end = (
-                        np.asarray(row["token_start"], np.int64),
-                        np.asarray(row["token_end"], np.int64),
-                    )
+                    start = np.asarray(row["token_start"], np.int64)
+                    end = np.asarray(row["token_end"], np.int64)
                     try:
                         alignment = align(
                             row["code"], start, end, offsets, special, exact=encoder.exact_offsets
@@ -195,7 +194,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             },
             ties=dict(zip(RULES, tied.tolist())),
         )
-        longest, shortest = prepared.functions[0].ids, prepared.functions[-1].ids
+        longest = prepared.functions[0].ids
+        shortest = prepared.functions[-1].ids
         try:
             examine_lengths(encoder, longest, shortest)
         except RuntimeError as error:

@@ -51,7 +51,8 @@ class Choices:
     @cached_property
     def indicated(self) -> csr_array:
         """The indicators as a sparse matrix (P, indicators)."""
-        of_each, (codes, candidates) = self.codes.T.ravel(), self.codes.shape
+        of_each = self.codes.T.ravel()
+        codes, candidates = self.codes.shape
         ends = codes * np.arange(candidates + 1)
         return csr_array(
             (np.ones(len(of_each), self.values.dtype), of_each, ends), (candidates, self.indicators)

@@ -145,11 +145,13 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def _learn(self) -> dict[str, Learned]:
         """What is learned of each relation."""
         functions, *_ = drawn(self.validation.encoded.functions, self.edges)
-        data, session = self.validation.data.dataset, self.session
+        data = self.validation.data.dataset
+        session = self.session
         names = data["repo"] if "repo" in data.column_names else [""] * len(data)
         repositories = {function.index: names[function.index] for function in functions}
         title = f"learning from {self.probing.encoder.name}"
-        main, encoder = session.processes.main, self.probing.encoder
+        main = session.processes.main
+        encoder = self.probing.encoder
         with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
             surfaces = self._surfaces(self.validation.data, functions)
             return learn(encoder, functions, surfaces, repositories, bar)
@@ -157,7 +159,8 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def prepare(self) -> Prepared[ReadFunction]:
         from probing.models.selfcheck import examine_lengths
 
-        data, encoder = self.data, self.probing.encoder
+        data = self.data
+        encoder = self.probing.encoder
         encoded, self.relations, skips = self.probing.encoded
         if not (encoded and self.validation.encoded.functions):
             raise LedgerError(
@@ -236,10 +239,12 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     ) -> np.ndarray:
         """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each
         edge."""
-        surface, cells = self._surfaces_of_test[function.index], []
+        surface = self._surfaces_of_test[function.index]
+        cells = []
         whole = self._all_edges[function.index]
         for number, (relation, row_number) in enumerate(distinct.tolist()):
-            learned, head = self.learned[self.relations[relation]], int(function.heads[row_number])
+            learned = self.learned[self.relations[relation]]
+            head = int(function.heads[row_number])
             edges = np.flatnonzero(choice == number)
             first = function.edges.first[edges]
             same = (whole.relation == relation) & (whole.head == head) & (whole.first != head)
@@ -280,7 +285,8 @@ def _ranked(
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
     every = np.concatenate([scores.round(_ROUNDED), by_head[None]])
-    target, row_numbers = every[:, chosen, None], np.arange(every.shape[1])
+    target = every[:, chosen, None]
+    row_numbers = np.arange(every.shape[1])
     before = (every[:, None] > target) | (
         (every[:, None] == target) & (row_numbers < chosen[:, None])
     )

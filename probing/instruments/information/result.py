@@ -268,7 +268,8 @@ def _mean_information(relations: list[RelationInformation]) -> MeanInformation |
     choices = {
         choice: {"uas": of(f"{choice}.uas"), "bits": of(f"{choice}.bits")} for choice in CHOICES
     }
-    left_open, adds = choices[WORDS]["bits"] - of("floor"), of("adds")
+    left_open = choices[WORDS]["bits"] - of("floor")
+    adds = of("adds")
     means = {
         "relations": len(relations),
         "share": 100 * adds / left_open if left_open > 0 else None,

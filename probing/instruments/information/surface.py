@@ -113,7 +113,8 @@ def _by_distance(most: int) -> tuple[np.ndarray, np.ndarray]:
 def _smooth(apart: np.ndarray) -> list[np.ndarray]:
     """Values of how far a candidate is, on either side."""
     sides = apart > 0, apart < 0
-    near, far = 1 / (1 + np.abs(apart)), np.log1p(np.abs(apart)) / 2
+    near = 1 / (1 + np.abs(apart))
+    far = np.log1p(np.abs(apart)) / 2
     return [value * side for side in sides for value in (far, near)]
 
 
@@ -155,7 +156,8 @@ class Surface:
     @classmethod
     def of(cls, row: Row, classes: WordClasses) -> Surface:
         code, words, start = row["code"], words_of(row), np.asarray(row["token_start"], np.int64)
-        tokens, known = len(words), classes.of(words)
+        tokens = len(words)
+        known = classes.of(words)
         lines = code.expandtabs(4).split("\n")
         line = np.searchsorted(np.flatnonzero(np.array([*code]) == "\n"), start) if code else start
         indents = np.array([len(line) - len(line.lstrip()) for line in lines])
@@ -232,10 +234,12 @@ class Surface:
     def _between(self, head: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Codes of what stands between a head token and each token: of the sets structure and
         grams."""
-        known, here = self.classes, np.arange(len(self.classes))
+        known = self.classes
+        here = np.arange(len(self.classes))
         back = np.append(_END, known[:-1])
         after = here > head
-        low, high = np.minimum(here, head) + 1, np.maximum(here, head)
+        low = np.minimum(here, head) + 1
+        high = np.maximum(here, head)
 
         def few(counted: np.ndarray, *column: np.ndarray) -> np.ndarray:
             between = counted[(high, *column)] - counted[(low, *column)]
@@ -303,7 +307,8 @@ def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if word in (")", "]", "}") and stack:
             closing[stack.pop()] = position
             seen.pop()
-        enclosing[position], commas[position] = (stack[-1] if stack else -1), min(seen[-1], _FEW)
+        enclosing[position] = stack[-1] if stack else -1
+        commas[position] = min(seen[-1], _FEW)
         seen[-1] += word == ","
         if word in ("(", "[", "{"):
             stack.append(position)

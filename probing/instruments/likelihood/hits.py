@@ -59,7 +59,8 @@ def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
     functions."""
     measured = {}
     for role in ROLES:
-        ledger, means = result.ledger.of(role), result.node_types[role]
+        ledger = result.ledger.of(role)
+        means = result.node_types[role]
         few = frozenset(name for name, of_type in means.items() if of_type.nodes < LEAST_NODES)
         measured[role] = Hits.of_rows(
             ledger.rows["function"],
@@ -77,7 +78,8 @@ def _bits(rows: np.ndarray) -> dict[str, np.ndarray]:
     """By each of GAINS the bits of nodes and of controls: (3, N)."""
     bits = {}
     for system, prefix in ((NODE, ""), (CONTROL, "control_")):
-        by_model, by_grams = rows[prefix + BITS], rows[prefix + GRAMS]
+        by_model = rows[prefix + BITS]
+        by_grams = rows[prefix + GRAMS]
         bits[system] = np.stack([by_model, by_grams, by_model - by_grams])
     return bits
 

@@ -171,11 +171,13 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     RESULT = PreferenceResult
 
     def prepare(self) -> Prepared[EncodedPair]:
-        data, model = self.data, self.model
+        data = self.data
+        model = self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = list(pairs(data.dataset, data.limit))
         self.phenomena = sorted({row["phenomenon"] for row in rows})
-        encoded, longest = [*self._encoded(rows)], model.longest
+        encoded = [*self._encoded(rows)]
+        longest = model.longest
         long = sum(self._exceeds_length(pair) for pair in encoded)
         return self.prepared(
             model,
@@ -359,7 +361,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             raise ModelError(
                 f"{model.name} sees later sub-tokens, too: surprisal is that of decoders"
             )
-        skips, unmatched = Counter[str](), {role: Counter[str]() for role in results.ROLES}
+        skips = Counter[str]()
+        unmatched = {role: Counter[str]() for role in results.ROLES}
         functions = [*self._tokenized(skips)]
         _score_grams(functions)
         for function in functions:
@@ -376,7 +379,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
         )
 
     def _tokenized(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
-        model, language = self.model, language_of(self.data.config).name
+        model = self.model
+        language = language_of(self.data.config).name
         for row in self.data.each_row():
             try:
                 code = Code(row["code"], language)
@@ -394,7 +398,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             exact = exact_offsets(model.tokenizer)
             alignment = align(code.text, start, end, offsets, none, exact=exact)
             unscored = len(offsets) - len(positions)  # a first sub-token that nothing predicts
-            first, last = alignment.first - unscored, alignment.last - unscored
+            first = alignment.first - unscored
+            last = alignment.last - unscored
             yield TokenizedFunction(
                 row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3))
             )

@@ -183,7 +183,8 @@ class PreferenceResult(Result[PreferenceLedger]):
 
     @classmethod
     def measured(cls, ledger: PreferenceLedger, provenance: PreferenceProvenance) -> Measured:
-        rows, preferred = ledger.rows, ledger.preferred()
+        rows = ledger.rows
+        preferred = ledger.preferred()
         phenomena = {
             name: _accuracy(rows[chosen], preferred[chosen])
             for name, chosen in sorted(ledger.named().items())

@@ -175,11 +175,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             raise ArgumentError(
                 f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"
             )
-        model, masker = self.model, self.masker
+        model = self.model
+        masker = self.masker
         if self.draws is None:
             self.draws = DRAWS_OF_DECODER if model.mask is None else DRAWS
         functions = []
-        skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
+        skips = Counter[str]()
+        dropped = Counter(dict.fromkeys(DROPPED, 0))
         # sub-tokens that are masked, by node type in T1 (False), and in T0
         masked: defaultdict[tuple[int, bool], Counter[int]] = defaultdict(Counter)
         read = 0
@@ -239,7 +241,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         row."""
         texts = zip(part, self.masker.read([function.code for function in part]))
         functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
-        cells, unsure = [], []
+        cells = []
+        unsure = []
         for function, restored in zip(part, self.restoration.each(functions, bar)):
             for copy in restored:
                 cells.append(self._ledger_row(function, copy))

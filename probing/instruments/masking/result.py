@@ -217,7 +217,8 @@ class MaskResult(Result[MaskingLedger]):
 def _type_scores(rows: np.ndarray) -> TypeScores:
     """The scores of the rows of one node type."""
     first = rows["copy"] == 0
-    t1, t0 = {}, {}
+    t1 = {}
+    t0 = {}
     for name in (*SIMILARITIES, "log_probability"):
         t1[name], t0[name] = _means(rows[name], len(rows[first]))
     shares = _means(rows[HITS] / rows["masked"], len(rows[first]))
@@ -245,7 +246,8 @@ def _means(values: np.ndarray, functions: int) -> tuple[Any, Any]:
 
 def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
     """Raise LedgerError unless the ledger holds the copies that its settings say."""
-    rows, settings = ledger.rows, provenance.settings
+    rows = ledger.rows
+    settings = provenance.settings
     t1 = int((rows["copy"] == 0).sum())
     copies = np.tile(np.arange(settings.draws + 1), t1)
     reason = ""

@@ -140,7 +140,8 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     @cached_property
     def heads(self) -> Mapping[str, Chosen]:
         """The heads of each relation that both probes choose, in the main process."""
-        validation, test = run(self.validation, self.probes), run(self.probing, self.probes)
+        validation = run(self.validation, self.probes)
+        test = run(self.probing, self.probes)
         chosen = None
         if validation is not None and test is not None:
             chosen = choose(validation, test, self.draws, self.seed)
@@ -189,9 +190,11 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     def run(self, part: Sequence[SilencedFunction], bar: tqdm) -> SilencingLedger:
         if not self.model.means:
             self.model.learn_means(self.reference)
-        heads, masked = self.provenance.heads, self.model.mask is not None
+        heads = self.provenance.heads
+        masked = self.model.mask is not None
         passes = [passes_of(function, heads, masked) for function in part]
-        names, cells = list(heads), []
+        names = list(heads)
+        cells = []
         for function, each, predictions in zip(part, passes, self._predictor.find(passes, bar)):
             asked = [
                 (targets, number)

@@ -23,12 +23,14 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     Relations have none unless the best head beats a guess by distance on the rest of validation
     (`beats_guess`).
     """
-    ledger, offsets = test.ledger, best_offsets(validation.ledger)
+    ledger = test.ledger
+    offsets = best_offsets(validation.ledger)
     hard = is_hard(ledger, offsets)
     chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
     ranked = ranked_heads(chosen_on)
     candidates = beats_guess(unseen, chosen_on, ranked)
-    hit, (_, heads) = _hit_by_best(ledger, ranked), ledger.ranks.shape[2:]
+    hit = _hit_by_best(ledger, ranked)
+    heads = ledger.ranks.shape[-1]
     chosen = {}
     for number, name in enumerate(ledger.relations):
         edges = ledger.relation == number

@@ -198,8 +198,10 @@ def _relation_costs(rows: np.ndarray) -> RelationCosts:
 def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> None:
     """Raise LedgerError unless every function and relation has the rows of the heads that the
     settings say."""
-    rows, reason = ledger.rows, ""
-    known, scored = provenance.heads, np.unique(rows["relation"])
+    rows = ledger.rows
+    reason = ""
+    known = provenance.heads
+    scored = np.unique(rows["relation"])
     if sorted(known) != sorted(ledger.names) or len(scored) != len(known):
         reason = "its relations are others than its settings say"
     else:
