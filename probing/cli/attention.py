@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,15 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     from probing.report.headline import answer
 
     held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
-    output, failed, probed = arguments["output"], dict[str, str](), []
+    output = arguments["output"]
+    failed = defaultdict(list)
+    probed = []
     with tempfile.TemporaryDirectory() as scratch:
         for done in probing.probe_models(names, **arguments):
             if done.error is not None:
                 if len(named) == 1:
                     raise done.error
-                failed[f"{done.model}: {one_line(done.error)}"] = done.model
+                failed[done.model].append(one_line(done.error))
             if done.result is None:
                 continue
             if not held_out or done.split != "validation":
@@ -100,14 +103,17 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
             if held_out:
                 file = done.result.paths(output)[0] if output else done.result.save(scratch)
                 probed.append((done.model, file))
-        if files := [file for model, file in probed if model not in failed.values()]:
+        if files := [file for model, file in probed if model not in failed]:
             print_parts(answer(files, arguments["data"]), wide)
     note_shard(arguments["shard"], output)
     if failed:
         from probing.runs.session import processes_of_run
 
-        for text in failed if processes_of_run().main else ():
-            click.echo(f"Error: {printable(text, most=10_000)}", err=True)
+        if processes_of_run().main:
+            for model, reasons in failed.items():
+                for reason in dict.fromkeys(reasons):
+                    text = printable(f"{model}: {reason}", most=10_000)
+                    click.echo(f"Error: {text}", err=True)
         sys.exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,7 +57,7 @@ def merge(folders: Sequence[StrPath], output: StrPath | None = None) -> Iterator
 def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
     """The shards in folders, those with the same settings together; what is not a shard is told
     among `problems`."""
-    runs: dict[str, list[_Shard]] = {}
+    runs = defaultdict(list)
     for folder in folders:
         if not folder.is_dir():
             raise LedgerError(f"no folder {folder}: expected one that a run with --shard wrote to")
@@ -72,8 +73,8 @@ def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_
                     raise LedgerError(
                         f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
                     )
-                run = runs.setdefault(repr(own_settings.get("settings")), [])
-                run.append(_Shard(file, instrument, own_settings, record))
+                run = repr(own_settings.get("settings"))
+                runs[run].append(_Shard(file, instrument, own_settings, record))
             except LedgerError as error:
                 problems.append(str(error))
     if not runs and not problems:

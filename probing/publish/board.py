@@ -347,15 +347,15 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     Of several entries for one model and revision in a table, those that this board verified count,
     otherwise all; where their numbers differ, all stand there, with a remark.
     """
-    by_table: dict[str, list[BoardRow]] = {}
+    by_table = defaultdict(list)
     for row in suspicious(list(rows)):
-        by_table.setdefault(row.entry.table, []).append(row)
+        by_table[row.entry.table].append(row)
     tables = []
     left_out: list[LeftOut] = []
     for name, of_table in by_table.items():
-        by_model: dict[tuple[str, str], list[BoardRow]] = {}
+        by_model = defaultdict(list)
         for row in sorted(of_table, key=lambda row: row.file):
-            by_model.setdefault(row.identity, []).append(row)
+            by_model[row.identity].append(row)
         shown = []
         for of_model in by_model.values():
             shown += _rows_shown(of_model, left_out)

@@ -8,6 +8,7 @@ import html
 import io
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -176,9 +177,10 @@ class Table:
     @property
     def bodies(self) -> dict[tuple[str, ...], list[list[Cell]]]:
         """Values of the filters -> the rows shown with them."""
-        bodies: dict[tuple[str, ...], list[list[Cell]]] = {}
+        bodies = defaultdict(list)
         for row in self.rows:
-            bodies.setdefault(tuple(map(str, row[: self.filters])), []).append(row[self.filters :])
+            chosen = tuple(map(str, row[: self.filters]))
+            bodies[chosen].append(row[self.filters :])
         return bodies
 
     @property

@@ -131,9 +131,7 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
     )
     row = {
         "token_start": function.start,
-        "relations": [
-            dict(zip(("relation", "head", "first", "last"), edge)) for edge in function.edges
-        ],
+        "relations": [edge._asdict() for edge in function.edges],
     }
     whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = default_direction(encoder, config)

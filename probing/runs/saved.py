@@ -251,15 +251,8 @@ class Result(Record, Generic[L]):
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         settings = self.settings
-        control = getattr(settings, "control", None)
-        seed = getattr(settings, "seed", None)
-        return self._titled(
-            settings.model,
-            *(
-                f"{variation} {seed}" if variation == control else variation
-                for variation in settings.deviations
-            ),
-        )
+        controls = [f"{control} {settings.seed}" for control in settings.deviations]
+        return self._titled(settings.model, *controls)
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings

@@ -85,8 +85,8 @@ TOKEN_KINDS = (
 )
 """The kinds of tokens by their own text."""
 
-_BRACKETS = ("(", "[", "{", ")", "]", "}")
-_SEPARATORS = (",", ";", ":", ".")
+_BRACKETS = frozenset("()[]{}")
+_SEPARATORS = frozenset(",;:.")
 _OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
 _LITERAL = re.compile(
     r"""[A-Za-z]{0,3}["'`] | [A-Za-z]{1,3}\#+"  # strings, also those in Rust that begin with r#
@@ -291,13 +291,14 @@ def _first_choices(
     from probing.instruments.attention.attended import first_choices
 
     here = probing.settings
-    alike = {
-        "revision": probing.session.is_of(settings.revision),
-        "labels": settings.labels == here.labels,
-    }
-    for name in [name for name in alike if not alike[name]]:
+    other = None
+    if not probing.session.is_of(settings.revision):
+        other = "revision"
+    elif settings.labels != here.labels:
+        other = "labels"
+    if other is not None:
         raise LedgerError(
-            f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give the "
+            f"the result was made with {other} {getattr(settings, other)}, here it is {getattr(here, other)}: give the "
             "right one with --model or --data"
         )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]

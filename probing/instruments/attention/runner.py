@@ -50,8 +50,14 @@ class Runner(Batches):
         def listen(batch: Sequence[EncodedFunction], inputs: Batch) -> Tensor:
             length = inputs["input_ids"].shape[1]
             listening = listener(
-                *(batch, encoder.layers, encoder.heads, length, encoder.device),
-                *(self.elements, self.direction, encoder.causal),
+                batch,
+                encoder.layers,
+                encoder.heads,
+                length,
+                encoder.device,
+                self.elements,
+                self.direction,
+                encoder.causal,
             )
             encoder.forward(inputs, listening)
             return listening.heard

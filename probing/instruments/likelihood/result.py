@@ -200,19 +200,21 @@ class PreferenceResult(Result[PreferenceLedger]):
 
 def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
     weights = stratum_weights(rows)
+
+    def percent(rights: np.ndarray) -> float:
+        return 100 * float(np.average(rights, weights=weights))
+
     known = (rows["surface"] != UNKNOWN).all()
     return Accuracy(
         pairs=len(preferred),
         repositories=len(np.unique(rows["repository"])),
         missed=int((rows["read"] == 0).sum()),
         ties=int((preferred[:, 0] == 0.5).sum()),
-        brackets=50 * float(np.average(rows["counted"], weights=weights)),
-        surface=50 * float(np.average(rows["surface"], weights=weights)) if known else None,
+        brackets=percent(rows["counted"] / 2),
+        surface=percent(rows["surface"] / 2) if known else None,
         plain=100 * float(preferred[:, 0].mean()),
-        **{
-            score: 100 * float(np.average(preferred[:, column], weights=weights))
-            for column, score in enumerate(SCORES)
-        },
+        whole=percent(preferred[:, 0]),
+        place=percent(preferred[:, 1]),
     )
 
 

@@ -255,8 +255,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         copy, filled, similarity, floors = restored
         commonest = self.provenance.commonest[self.node_types[copy.node_type]][copy.number > 0]
         return (
-            *(function.index, copy.node_type, copy.number, copy.seed),
-            *(len(copy.positions), filled.hits, filled.log_probability),
+            function.index,
+            copy.node_type,
+            copy.number,
+            copy.seed,
+            len(copy.positions),
+            filled.hits,
+            filled.log_probability,
             int((function.ids[copy.positions] == commonest).sum()),
             *chain(similarity, *floors),
         )
