@@ -99,11 +99,6 @@ class BoardRow:
         return str(self.entry.settings.revision)
 
     @property
-    def family(self) -> str:
-        """The architecture (`model_type` in its configuration)."""
-        return str(self.entry.run.family)
-
-    @property
     def identity(self) -> tuple[str, str]:
         """Model and revision; the Hub ignores the case of names."""
         return self.model.casefold(), self.revision

@@ -48,12 +48,9 @@ class Push(Upload):
         """The files with their sizes in bytes, and the total."""
         sizes = {name: len(content) for name, content in self.files.items()}
         lines = [f"{size:>13,}  {name}" for name, size in sizes.items()]
-        return "\n".join(
-            [
-                *lines,
-                f"{sum(sizes.values()):>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}",
-            ]
-        )
+        total = sum(sizes.values())
+        lines.append(f"{total:>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}")
+        return "\n".join(lines)
 
     def send(self, *, private: bool = False, create_pr: bool = False) -> str:
         """Publish in one commit, or open a pull request with it, and return the address of either.

@@ -54,6 +54,7 @@ from probing.instruments.masking.result import MaskResult, MaskSettings
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import LEDGERS, ledger_file
 from probing.runs.data import find_data
+from probing.runs.records import JsonObject
 from probing.runs.settings import Settings
 
 RESULTS_FILE = ".eval_results/codesyntax.yaml"
@@ -457,7 +458,7 @@ def _there(api: HfApi | None, repo: str, kind: str, path: str) -> bytes | None:
         return None
 
 
-def _merged(there: bytes | None, ours: list[dict[str, Any]]) -> str:
+def _merged(there: bytes | None, ours: list[JsonObject]) -> str:
     """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay
     as they are.
 
@@ -472,15 +473,15 @@ def _merged(there: bytes | None, ours: list[dict[str, Any]]) -> str:
     return yaml.safe_dump(merged, sort_keys=False, allow_unicode=True, width=10**6)
 
 
-def _undated(result: dict[str, Any]) -> dict[str, Any]:
+def _undated(result: JsonObject) -> JsonObject:
     return {name: value for name, value in result.items() if name != "date"}
 
 
-def _task_of(result: dict[str, Any]) -> tuple[Any, Any]:
+def _task_of(result: JsonObject) -> tuple[Any, Any]:
     return result["dataset"]["id"], result["dataset"]["task_id"]
 
 
-def _results_in(there: bytes | None) -> list[dict[str, Any]]:
+def _results_in(there: bytes | None) -> list[JsonObject]:
     try:
         results = yaml.safe_load(there or b"") or []
         for result in results:

@@ -30,7 +30,7 @@ from probing.evidence.submission_masked import TITLES, MaskedSubmission, masked
 from probing.instruments.masking.hits import T0
 from probing.publish.board import Board, BoardRow, BoardTable
 from probing.report import folder, specs
-from probing.report.document import Section, Table
+from probing.report.document import RowRecord, Section, Table
 from probing.report.folder import Report, model_pages
 from probing.report.scored import with_marks
 from probing.report.words import method, number_of
@@ -42,18 +42,7 @@ BOARD_TITLE = "CodeSyntax board"
 _SHOWN = ("jaccard", "restored")
 """The outcomes in a table of models."""
 
-_OF_MASKING = (
-    "config",
-    "data",
-    "labels",
-    "split",
-    "protocol",
-    "rate",
-    "control",
-    "draws",
-    "seed",
-    "parser",
-)
+_OF_MASKING = "config data labels split protocol rate control draws seed parser".split()
 """The settings that rows of masking share."""
 
 _BASELINES = (BEST_BASELINE, *BASELINES[:-1])
@@ -156,12 +145,12 @@ def _rank_range(ranks: tuple[int, int]) -> str:
     return "–".join(map(str, dict.fromkeys(ranks)))
 
 
-def _on_page(row: BoardRow, links: Mapping[str, str]) -> dict[str, Any]:
+def _on_page(row: BoardRow, links: Mapping[str, str]) -> RowRecord:
     """The model of a row on a page, with the link to its own."""
     return {
         "link": [printable(row.model), links[_page_name(row)]],
         "commit": row.revision[:12],
-        "family": printable(row.family),
+        "family": printable(str(row.entry.run.family)),
         "status": _status(row),
     }
 
@@ -206,7 +195,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _attention_lines(
     table: BoardTable, shown: Sequence[str], links: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> list[RowRecord]:
     """A line for each rule, k, and model or baseline on the same functions, the best first by the
     first of the means shown; each with its `means`, and models with the ranks."""
     lines = []
@@ -287,7 +276,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     ]
 
 
-def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict[str, Any]]:
+def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[RowRecord]:
     """The relations by each rule and k, largest gain first, those without any last."""
     scores = {name: tables[name].by_group(entry.SYSTEM) for name in PROTOCOLS}
     rivals = {name: tables[name].scores(entry.RIVAL) for name in PROTOCOLS}
@@ -295,7 +284,7 @@ def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict
     for measure, (rule, k) in enumerate(TABLE_MEASURES):
         lines = []
         for name, group in tables[PUBLISHED].groups.items():
-            line: dict[str, Any] = {
+            line: RowRecord = {
                 "rule": rule,
                 "k": str(k),
                 "relation": with_marks(name, group.few),

@@ -40,6 +40,9 @@ high None if it has no interval) or the value alone; a difference is [value, low
 effect is the same, and may have marks after p; the score of a chosen baseline is [value, which]; a
 name is [name, marks]."""
 
+RowRecord = dict[str, Any]
+"""A row of a table by names: what its columns make their cells of."""
+
 OVER_REPOSITORIES = "; intervals and p over repositories"
 """Ends the title of every table with intervals or tests that are not over functions."""
 

@@ -4,7 +4,6 @@ positions, the likelier texts of minimal pairs, and the surprisal of the tokens 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
 )
 from probing.report import specs
-from probing.report.document import Part
+from probing.report.document import Part, RowRecord
 from probing.report.words import skipped, starred
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -66,16 +65,16 @@ def parts_of(result: InformationResult) -> list[Part]:
     ]
 
 
-def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
+def _by_group(
+    hits: Hits, system: str, against: str | None, keys: Sequence[str]
+) -> dict[str, RowRecord]:
     """Group -> the score or difference by each measure, under its key."""
     estimate = hits.by_group(system, against)
     by_key = {key: hits.each(estimate, measure) for key, measure in zip(keys, hits.measures)}
     return {name: {key: by_key[key][name] for key in by_key} for name in hits.groups}
 
 
-def _means_by_key(
-    hits: Hits, system: str, against: str | None, keys: Sequence[str]
-) -> dict[str, Any]:
+def _means_by_key(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> RowRecord:
     """The means over groups by each measure, under its key."""
     mean = hits.mean(system, against)
     return {key: mean.at(number) for number, key in enumerate(keys)}
@@ -141,7 +140,7 @@ def surprisal_parts(result: SurprisalResult) -> list[Part]:
 
 def _surprisals(
     hits: Hits, groups: Mapping[str, Surprisal], unmatched: Mapping[str, int]
-) -> list[dict[str, Any]]:
+) -> list[RowRecord]:
     """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
     nodes have a star."""
     rows = []

@@ -112,12 +112,21 @@ def baselines(result: BaselineResult) -> list[Part]:
         group = hits.groups[name]
         picked = [*picks.names("offset", RULE, name)[:1], *picks.names("keyword", RULE, name)[:1]]
         relation = starred(name, name in hits.counted) + (" !" if group.few else "")
-        of_relation = {"edges": group.total, "picked": " ".join(map(str, picked))}
-        rows.append({"relation": relation, **of_relation, **scored[name]})
+        row = {
+            "relation": relation,
+            "edges": group.total,
+            "picked": " ".join(map(str, picked)),
+            **scored[name],
+        }
+        rows.append(row)
     counted = [hits.groups[name].total for name in hits.counted]
-    total = {"relation": f"mean of {len(counted)} relations", "edges": sum(counted), "picked": ""}
+    total = {
+        "relation": f"mean of {len(counted)} relations",
+        "edges": sum(counted),
+        "picked": "",
+        **mean,
+    }
     units = language_of(result.settings.config).units
     kinds = kinds_of(result.settings.config)
-    totals = [{**total, **mean}]
-    table = specs.table("baselines", rows, totals=totals, result=result, units=units, kinds=kinds)
+    table = specs.table("baselines", rows, totals=[total], result=result, units=units, kinds=kinds)
     return [table]

@@ -23,6 +23,7 @@ from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import default_direction
 from probing.instruments.attention.ranking import BatchListener, Plan, Pooled
+from probing.instruments.information.pairs import ReadFunction
 from probing.instruments.masking.masking import Maskable, Masker, masked_copies
 from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
 from probing.models.encoder import Encoder
@@ -133,7 +134,8 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
         "token_start": function.start,
         "relations": [edge._asdict() for edge in function.edges],
     }
-    whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
+    # every token reads, not only those of edges, because any of them may be clicked
+    whole = ReadFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = default_direction(encoder, config)
     readers = whole.readers(direction)
     fitting = WEIGHT_BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
@@ -147,14 +149,6 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
         "tokens": base64.b64encode(np.stack(listener.tokens).tobytes()).decode(),
         "weights": base64.b64encode(np.stack(listener.weights).tobytes()).decode(),
     }
-
-
-class _WholeFunction(EncodedFunction):
-    """A function of which every token reads, not only those of its edges, because any of them may
-    be clicked."""
-
-    def readers(self, direction: str) -> np.ndarray:
-        return np.flatnonzero(self.alignment.mapped)
 
 
 class _TopTokens(BatchListener):

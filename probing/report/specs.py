@@ -68,14 +68,11 @@ def table(
     )
 
 
-def figure(
-    spec: str, name: str, draw: Callable[[], MatplotlibFigure], /, of: str = "", **words: Any
-) -> Figure:
-    """The figure of a spec. `name`: of its file; `of`: the table of its numbers, by default of that
-    name."""
+def figure(spec: str, name: str, draw: Callable[[], MatplotlibFigure], /, **words: Any) -> Figure:
+    """The figure of a spec. `name`: of its file, and of the table with its numbers."""
     known = _specs()["figure"][spec]
     words = {**shared_words(), **words}
-    return Figure(name, _text(known["title"], words), _text(known["alt"], words), of or name, draw)
+    return Figure(name, _text(known["title"], words), _text(known["alt"], words), name, draw)
 
 
 def text(spec: str, /, **words: Any) -> str:

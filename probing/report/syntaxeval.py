@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskSettings
 from probing.report import specs
-from probing.report.document import Part, Section, Table, tested, verdict
+from probing.report.document import Part, RowRecord, Section, Table, tested, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
@@ -173,7 +173,7 @@ def _table(group: MaskedModels) -> Table:
     return specs.table("masked", rows, group.name, models=group.models, control=group.control)
 
 
-def _effect_cells(model: Masked, kind: str, similarity: str) -> dict[str, Any]:
+def _effect_cells(model: Masked, kind: str, similarity: str) -> RowRecord:
     (t1, t0), restored, chance = (
         model.arms(kind, outcome).mean(axis=1).tolist()
         for outcome in (similarity, "restored", "log_probability")

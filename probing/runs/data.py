@@ -156,6 +156,11 @@ class Row(TypedDict):
     index: int
 
 
+def words_of(row: Row) -> list[str]:
+    """The texts of the tokens of a function."""
+    return [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
+
+
 class Functions(NamedTuple):
     """The functions that a run reads: those of a split, or of the part `limit` of it, as a control
     has them.

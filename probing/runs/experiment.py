@@ -33,6 +33,7 @@ from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes
 from probing.runs.progress import progress
+from probing.runs.records import JsonObject
 from probing.runs.saved import Result, check_ours, paths_from
 from probing.runs.session import Session, found
 from probing.runs.settings import ControlledSettings
@@ -166,6 +167,11 @@ class Experiment(ABC, Generic[F, R]):
         longest_first = sorted(readable, key=lambda function: (-len(function.ids), function.index))
         return Prepared(provenance.model_validate({**shared, **more}), longest_first)
 
+    def ledger(self, names: Sequence[str], cells: Sequence[Any]) -> Any:
+        """The ledger of numbered rows, in order; `names` and `cells`: of its groups and rows."""
+        kind = self.RESULT.LEDGER
+        return kind(list(names), np.array(cells, kind.ROW), self.made).sorted()
+
     @cached_property
     def _prepared(self) -> Prepared[F]:
         return self.prepare()
@@ -183,14 +189,9 @@ class Experiment(ABC, Generic[F, R]):
         return self.provenance.settings
 
     @cached_property
-    def made(self) -> dict[str, Any]:
+    def made(self) -> JsonObject:
         """The settings of the ledger."""
         return self.provenance.model_dump(mode="json")
-
-    @property
-    def name(self) -> str:
-        """A file name that two different experiments never share."""
-        return self.settings.name
 
     @property
     def parts(self) -> list[list[F]]:
@@ -323,10 +324,10 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
     """The result, saved in a folder, where an earlier run may have left it or parts of it."""
     processes = experiment.session.processes
     data_folder = experiment.data.folder
-    file = output / f"{experiment.name}.json"
+    file = output / f"{experiment.settings.name}.json"
     result = None
     check_ours(file)
-    with _parts_in(output, experiment.name, processes) as folder:
+    with _parts_in(output, experiment.settings.name, processes) as folder:
         if processes.main:
             result = experiment.RESULT.finished(file, experiment.made, data_folder)
         if not processes.share(result is not None):
@@ -369,7 +370,7 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
         )
         return
     shard = Shard(shard.number, min(shard.total, parts))
-    name = f"{experiment.name}.{shard}"
+    name = f"{experiment.settings.name}.{shard}"
     file = output / f"{name}.parquet"
     with _parts_in(output, name, experiment.session.processes) as folder:
         if _load(experiment, file, shard) is None:

@@ -25,7 +25,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.safe_files import is_name
-from probing.runs.records import Count, Record, explain
+from probing.runs.records import Count, JsonObject, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
 PREFERENCE, SURPRISAL = "preference", "surprisal"
@@ -82,7 +82,7 @@ class Opened(NamedTuple):
     `status` of its file."""
 
     table: pa.Table
-    header: dict[str, Any]
+    header: JsonObject
     schema: pa.Schema
     status: tuple[int, ...]
 
@@ -261,7 +261,7 @@ def load_shard(file: Path, read: Callable[[Path], Any]) -> tuple[Any, ShardRecor
     return table, record
 
 
-def split_shard(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
+def split_shard(file: Path, settings: Any) -> tuple[JsonObject, ShardRecord]:
     """The origin of the ledger in a shard's file, and the record of the shard, from the settings
     there."""
     if not isinstance(settings, dict) or "shard" not in settings:
@@ -300,13 +300,18 @@ class RowLedger:
 
     names: list[str]
     rows: np.ndarray
-    settings: dict[str, Any]
+    settings: JsonObject
     repositories: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def function(self) -> np.ndarray:
         """The place in the split of the function of each row."""
         return self.rows["function"]
+
+    @property
+    def group_names(self) -> np.ndarray:
+        """The name of the group of each row: (N,)."""
+        return np.array(self.names, object)[self.rows[self.GROUP_COLUMN]]
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:

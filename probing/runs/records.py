@@ -20,6 +20,9 @@ from codesyntax_dataset.errors import CodeSyntaxError, EntryError
 PLAIN = "[ -;=?-~]"
 """A pattern for one printable ASCII character except < and >."""
 
+JsonObject = dict[str, Any]
+"""An object of JSON: the values of its fields, by name."""
+
 _MOST_FIELDS = 10_000
 
 
@@ -147,7 +150,7 @@ def parse(data: bytes, most: int) -> Any:
         raise EntryError(f"the file is not JSON in UTF-8: {error}") from error
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
     if len(pairs) > _MOST_FIELDS:  # each unknown one is looked at when the fields are checked
         raise EntryError(f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}")
     fields = {}

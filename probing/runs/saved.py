@@ -19,7 +19,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.clusters import read_repositories
-from probing.runs.records import Count, Record, explain, parse
+from probing.runs.records import Count, JsonObject, Record, explain, parse
 from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Ledger(Protocol):
     """The measurements, row by row; every number of a result follows from it. `settings`: how it
     was made, as JSON."""
 
-    settings: dict[str, Any]
+    settings: JsonObject
     repositories: np.ndarray | None
 
     @property
@@ -235,7 +235,7 @@ class Result(Record, Generic[L]):
             fields |= paths_from(folder, self.data_folder, self._model_place)
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> JsonObject:
         return {
             **self.model_dump(mode="json", by_alias=True, exclude=_PATH_FIELDS),
             "ledger": self.ledger.digest(),
@@ -347,9 +347,7 @@ class Result(Record, Generic[L]):
         return [result for _, result in runs.values()]
 
     @classmethod
-    def finished(
-        cls, file: Path, settings: dict[str, Any], data_folder: Path | None
-    ) -> Self | None:
+    def finished(cls, file: Path, settings: JsonObject, data_folder: Path | None) -> Self | None:
         """The result of an earlier run with the settings `settings`, if it is complete; its data is
         in `data_folder`."""
         try:
@@ -416,7 +414,7 @@ def field_of(text: str, name: str) -> Any:
 
 
 @lru_cache(maxsize=1)  # several fields of one text
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> JsonObject:
     """The object in a text of JSON; empty if there is none."""
     try:
         fields = parse(text.encode(), LARGEST_RESULT)

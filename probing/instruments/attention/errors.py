@@ -316,11 +316,12 @@ def _first_choices(
 
 def _token_kinds(probing: Probing) -> dict[int, np.ndarray]:
     """The place of a function -> the kind of each of its tokens, as an index into TOKEN_KINDS."""
+    from probing.runs.data import words_of
+
     keywords = language_of(probing.data.config).keywords
     kinds = {}
     for row in probing.data.each_row():
-        spans = zip(row["token_start"], row["token_end"])
-        of_tokens = [_token_kind(row["code"][start:end], keywords) for start, end in spans]
+        of_tokens = [_token_kind(word, keywords) for word in words_of(row)]
         kinds[row["index"]] = np.array([TOKEN_KINDS.index(kind) for kind in of_tokens], np.int64)
     return kinds
 

@@ -27,6 +27,7 @@ from codesyntax_dataset.safe_files import is_name
 from codesyntax_metric.topk_uas import RULES, RankCounts
 from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable, stacked
 from probing.runs import ledger_file
+from probing.runs.records import JsonObject
 
 EDGES_AT_ONCE = 1 << 14
 """Edges whose ranks are in memory at once, where a ledger is read in parts."""
@@ -49,7 +50,7 @@ class RankLedger(EdgeTable):
     COMMAND: ClassVar = "probe"
 
     ranks: np.ndarray | StoredRanks
-    settings: dict[str, Any]
+    settings: JsonObject
 
     def __repr__(self) -> str:
         layers, heads = self.ranks.shape[2:]
@@ -137,7 +138,7 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def of(
-        cls, edges: EdgeTable, ranks: np.ndarray | StoredRanks, settings: dict[str, Any]
+        cls, edges: EdgeTable, ranks: np.ndarray | StoredRanks, settings: JsonObject
     ) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
         return cls(

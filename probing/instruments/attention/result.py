@@ -55,17 +55,9 @@ class ProbeProvenance(Provenance):
     SIGNATURE_FIELDS = (
         "uas",
         (
-            "direction",
-            "pool",
-            "max_length",
-            "also_fits",
-            "dtype",
-            "functions",
-            "edges",
-            "scoring",
-            "begin",
-        )
-        + ("control", "not_predicted"),
+            "direction pool max_length also_fits dtype functions edges scoring"
+            " begin control not_predicted"
+        ).split(),
     )
 
     settings: Settings

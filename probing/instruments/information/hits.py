@@ -27,7 +27,7 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     `uas` -> the edges whose dependent each of FINDERS ranks first.
     """
     rows = result.ledger.rows
-    names = np.array(result.ledger.names, object)[rows["relation"]]
+    names = result.ledger.group_names
     left_out = frozenset(name for name, scores in result.relations.items() if not scores.in_mean)
     floor = floor_bits(rows)
     bits = {choice: (rows[f"{choice}_bits"] - floor)[None] for choice in (WORDS, BOTH)}

@@ -218,25 +218,25 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         distinct = {index: choices for index, (choices, _) in asked.items()}
         listener = partial(ScoredPairs, asked=distinct, answers=measured, scorers=self._scorers)
         listen(self.probing.encoder, part, bar, listener)
-        rows = [
-            self._ledger_rows(function, *asked[function.index], *measured[function.index])
-            for function in part
-        ]
-        return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
+        cells = []
+        for function in part:
+            index = function.index
+            cells += self._cells(function, *asked[index], *measured[index])
+        return self.ledger(self.relations, cells)
 
     @cached_property
     def _all_edges(self) -> dict[int, EdgeTable]:
         """All edges of each function, drawn or not."""
         return {function.index: function.edges for function in self.probing.encoded.functions}
 
-    def _ledger_rows(
+    def _cells(
         self,
         function: ReadFunction,
         distinct: np.ndarray,
         choice: np.ndarray,
         scores: np.ndarray,
         by_head: np.ndarray,
-    ) -> np.ndarray:
+    ) -> list[tuple[float, ...]]:
         """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each
         edge."""
         surface = self._surfaces_of_test[function.index]
@@ -258,7 +258,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T):
                 about = function.index, edge, relation, head, dependent, dependents, candidates
                 cells.append((*about, *of_ranks, *of_bits))
-        return np.array(cells, InformationLedger.ROW)
+        return cells
 
 
 def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:

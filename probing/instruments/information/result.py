@@ -131,16 +131,7 @@ class InformationProvenance(Provenance):
     VERSION = VERSION
     SIGNATURE_FIELDS = (
         "bits",
-        (
-            "learned_on",
-            "max_length",
-            "dtype",
-            "drawn",
-            "edges",
-            "version",
-            "begin",
-            "control",
-        ),
+        "learned_on max_length dtype drawn edges version begin control".split(),
     )
 
     settings: InformationSettings
@@ -268,11 +259,15 @@ def _mean_information(relations: list[RelationInformation]) -> MeanInformation |
     choices = {
         choice: {"uas": of(f"{choice}.uas"), "bits": of(f"{choice}.bits")} for choice in CHOICES
     }
-    left_open = choices[WORDS]["bits"] - of("floor")
+    floor = of("floor")
+    left_open = choices[WORDS]["bits"] - floor
     adds = of("adds")
     means = {
         "relations": len(relations),
         "share": 100 * adds / left_open if left_open > 0 else None,
-        **{name: of(name) for name in ("best", "floor", "adds")},
+        "best": of("best"),
+        "floor": floor,
+        "adds": adds,
+        **choices,
     }
-    return MeanInformation.model_validate({**means, **choices})
+    return MeanInformation.model_validate(means)

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from probing.runs.data import Row
+from probing.runs.data import Row, words_of
 
 FAR = 24
 """Up to this distance, in tokens, each offset has a weight of its own."""
@@ -88,11 +88,6 @@ class WordClasses:
     def of(self, words: Iterable[str]) -> np.ndarray:
         numbers = [self.numbers.get(word) or _SHAPES.index(_shape(word)) for word in words]
         return np.array(numbers, np.int64)
-
-
-def words_of(row: Row) -> list[str]:
-    """The tokens of a row of the dataset."""
-    return [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
 
 
 def _power(number: np.ndarray) -> np.ndarray:

@@ -234,9 +234,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             read = int(pair.index in sums)
             summed = sums.get(pair.index, nothing)
             cells.append((pair.index, *pair.about, read, *tokens, *summed))
-        return PreferenceLedger(
-            self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made
-        ).sorted()
+        return self.ledger(self.phenomena, cells)
 
 
 @lru_cache(maxsize=2)
@@ -415,9 +413,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             for about, tokens, controls in function.asked:
                 means = [measured[rows].mean(axis=0).round(DECIMALS) for rows in (tokens, controls)]
                 cells.append((*about, *np.concatenate(means)))
-        return SurprisalLedger(
-            [*self.node_types], np.array(cells, SurprisalLedger.ROW), self.made
-        ).sorted()
+        return self.ledger(self.node_types, cells)
 
 
 def _score_grams(functions: Sequence[TokenizedFunction]) -> None:

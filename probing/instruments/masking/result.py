@@ -139,8 +139,10 @@ class MaskProvenance(Provenance):
     VERSION = 3  # of masking, restoring and comparing
     SIGNATURE_FIELDS = (
         "mask",
-        ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
-        + ("max_length", "functions", "copies", "parser", "version"),
+        (
+            "protocol node_types rate control random_weights draws seed"
+            " max_length functions copies parser version"
+        ).split(),
     )
 
     settings: MaskSettings

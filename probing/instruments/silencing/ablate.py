@@ -205,4 +205,4 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
                 mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
                 key = function.index, names.index(targets.relation), number, targets.edges
                 cells.append((*key, round(float(mean), LOSS_DECIMALS)))
-        return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
+        return self.ledger(names, cells)

@@ -113,8 +113,10 @@ class SilencingProvenance(Provenance):
     VERSION = 4  # of choosing and silencing heads
     SIGNATURE_FIELDS = (
         "silence",
-        ("chosen_on", "direction", "predicts", "draws", "seed", "reference")
-        + ("begin", "max_length", "functions", "edges", "version"),
+        (
+            "chosen_on direction predicts draws seed reference"
+            " begin max_length functions edges version"
+        ).split(),
     )
 
     settings: SilencingSettings
