@@ -175,7 +175,7 @@ def read(
     for source in sorted({str(source) for source in sources}):
         with _opened_source(source) as opened:
             read_entries.add(source, opened)
-    tables, duplicates = group(rows_of(read_entries.entries, read_entries.verified))
+    tables, duplicates = group(read_entries.rows)
     rows = [row for table in tables for row in table.rows]
     left_out = sorted(read_entries.left_out + duplicates)
     if not rows:
@@ -189,15 +189,13 @@ def read(
 class _Entries:
     """What was read of the sources of a board.
 
-    `checker`: checks entries against the dataset; `verify`: whether it runs them again. `entries`:
-    by file; `verified`: file -> what was run again.
+    `checker`: checks entries against the dataset; `verify`: whether it runs them again.
     """
 
     checker: Checker
     verify: bool
-    entries: list[tuple[str, Submission]] = field(default_factory=list)
+    rows: list[BoardRow] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
-    verified: dict[str, RunAgain] = field(default_factory=dict)
 
     def add(self, source: str, opened: _Source) -> None:
         """Read the files of a source; raises EntryError if it has nothing to read."""
@@ -214,21 +212,22 @@ class _Entries:
         for path in paths:
             name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
             try:
-                self.entries.append((name, self._read_entry(path, name, opened)))
+                self.rows.append(self._read_row(path, name, opened))
             except EntryError as error:
                 reason = str(error).replace(str(path), path.name)
                 self.left_out.append(LeftOut(name, printable(reason)))
 
-    def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
+    def _read_row(self, path: Path, name: str, opened: _Source) -> BoardRow:
         """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
         entry = load(path)
         self.checker.check(entry)
+        verified = None
         if self.verify:
             try:
-                self.verified[name] = self.checker.again(entry, opened.ledger)
+                verified = self.checker.again(entry, opened.ledger)
             except (LedgerError, DatasetError) as error:
                 logger.warning("%s could not be checked: %s", name, printable(str(error)))
-        return entry
+        return BoardRow.of(name, entry, verified)
 
 
 class _Source(NamedTuple):
@@ -314,14 +313,6 @@ def _refused(name: str, size: int) -> str | None:
 
 
 # ----------------------------------------------------------------------------- rows and their ranks
-
-
-def rows_of(
-    entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}
-) -> list[BoardRow]:
-    """The rows of entries, each with its file; `verified`: file -> what this board ran again."""
-    named = sorted(entries, key=lambda named: named[0])
-    return [BoardRow.of(file, entry, verified.get(file)) for file, entry in named]
 
 
 def _function_shares(means: Tables, system: str) -> np.ndarray:

@@ -199,7 +199,9 @@ def _attention_lines(
     """A line for each rule, k, and model or baseline on the same functions, the best first by the
     first of the means shown; each with its `means`, and models with the ranks."""
     lines = []
+    baselines = _baselines(table)
     for rule, k in product(RULES, TABLE_KS):
+        place = {"rule": rule, "k": k}
         of_cell = []
         for row, ranks in zip(table.rows, table.ranks):
             means = {}
@@ -209,16 +211,15 @@ def _attention_lines(
                     gain = row.differences.get(cell)
                     rank = _rank_range(ranks[cell])
                     means[protocol] = {"score": row.means[cell], "difference": gain, "rank": rank}
-            of_cell.append({**_on_page(row, links), "means": means})
-        for name, scores in _baselines(table).items():
+            of_cell.append({**place, **_on_page(row, links), "means": means})
+        for name, scores in baselines.items():
             means = {
                 protocol: {"score": scores[protocol, rule, k]}
                 for protocol in shown
                 if (protocol, rule, k) in scores
             }
-            of_cell.append({"link": f"{name} baseline", "means": means})
-        of_cell.sort(key=lambda line: -_headline_score(line["means"], shown[0]))
-        lines += [{"rule": rule, "k": k, **line} for line in of_cell]
+            of_cell.append({**place, "link": f"{name} baseline", "means": means})
+        lines += sorted(of_cell, key=lambda line: -_headline_score(line["means"], shown[0]))
     return lines
 
 

@@ -4,13 +4,11 @@ need beside these."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import Language, language_of
@@ -39,13 +37,13 @@ class Score(NamedTuple):
     """A row of the frame, without what it is about."""
 
     value: float
-    low: float = np.nan
-    high: float = np.nan
-    p: float = np.nan
-    n: int = 0
-    functions: int = 0
-    items: int = 0
-    chosen: str = ""
+    low: float
+    high: float
+    p: float
+    n: int
+    functions: int
+    items: int
+    chosen: str
 
 
 @dataclass
@@ -107,9 +105,9 @@ class Findings:
     name: str
     subjects: list[Subject]
     scores: dict[Key, Score]
-    rules: tuple[str, ...] = RULES
-    pairs: dict[tuple[int, int], Estimate] = field(default_factory=dict)
-    trainings: list[Training] = field(default_factory=list)
+    rules: tuple[str, ...]
+    pairs: dict[tuple[int, int], Estimate]
+    trainings: list[Training]
 
     # -------------------------------------------------------------------------------------------------------- scores
 

@@ -106,9 +106,12 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
     all_settings = [model.result.settings for model in firsts]
     titles = []
     for settings in all_settings:
-        values = {name: getattr(settings, name) for name in _USUAL}
-        unusual = [f"{name} {values[name]}" for name in _USUAL if values[name] != _USUAL[name]]
-        titles.append(", ".join([settings.config, *unusual]))
+        parts = [settings.config]
+        for name, usual in _USUAL.items():
+            value = getattr(settings, name)
+            if value != usual:
+                parts.append(f"{name} {value}")
+        titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
         f"{title}, {model.result.run.parser}" if titles.count(title) > 1 else title

@@ -144,16 +144,15 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     def _learn(self) -> dict[str, Learned]:
         """What is learned of each relation."""
-        functions, *_ = drawn(self.validation.encoded.functions, self.edges)
-        data = self.validation.data.dataset
-        session = self.session
-        names = data["repo"] if "repo" in data.column_names else [""] * len(data)
-        repositories = {function.index: names[function.index] for function in functions}
-        title = f"learning from {self.probing.encoder.name}"
-        main = session.processes.main
+        validation = self.validation
         encoder = self.probing.encoder
+        functions, *_ = drawn(validation.encoded.functions, self.edges)
+        data = validation.data.dataset
+        repositories = data["repo"][:] if "repo" in data.column_names else [""] * len(data)
+        title = f"learning from {encoder.name}"
+        main = self.session.processes.main
         with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
-            surfaces = self._surfaces(self.validation.data, functions)
+            surfaces = self._surfaces(validation.data, functions)
             return learn(encoder, functions, surfaces, repositories, bar)
 
     def prepare(self) -> Prepared[ReadFunction]:

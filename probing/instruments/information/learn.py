@@ -405,15 +405,15 @@ def learn(
     encoder: Encoder,
     functions: Sequence[ReadFunction],
     surfaces: Mapping[int, Surface],
-    repositories: Mapping[int, str],
+    repositories: Sequence[str],
     bar: tqdm,
 ) -> dict[str, Learned]:
     """What is learned of each relation that has edges enough.
 
-    `surfaces`, `repositories`: of each function, by its place in the split.
+    `surfaces`: of each function, by its place in the split; `repositories`: of all functions there.
     """
     edges = stacked([function.edges for function in functions])
-    fold = folds(np.array([repositories[index] for index in edges.function.tolist()]))
+    fold = folds(np.array(repositories)[edges.function])
     if fold is None:  # one repository
         fold = folds(edges.function)
     if fold is None:

@@ -177,12 +177,11 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         rows = list(pairs(data.dataset, data.limit))
         self.phenomena = sorted({row["phenomenon"] for row in rows})
         encoded = [*self._encoded(rows)]
-        longest = model.longest
         long = sum(self._exceeds_length(pair) for pair in encoded)
         return self.prepared(
             model,
             encoded if long < len(encoded) else [],
-            Counter({f"more than {longest} sub-tokens": long}),
+            Counter({f"more than {model.longest} sub-tokens": long}),
             "can be scored",
             run={"scores": "log-probability" if model.mask is None else "pseudo-log-likelihood"},
         )
