@@ -121,7 +121,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
 @options.results("LEDGER...")
 @options.shared("csv moved_data cluster wide as_json")
 def score(
-    results: tuple[Path, ...],
+    results: options.Paths,
     csv: Path | None,
     data: str | None,
     cluster: str,
@@ -232,9 +232,13 @@ def errors(result: Path, rule: str, wide: bool, as_json: bool, **where: Any) -> 
 def show(
     model: str | None,
     code: Path | None,
-    configs: tuple[str, ...],
+    relation: str | None,
+    head: str | None,
     labels: bool,
     masked: bool,
+    node_type: str | None,
+    configs: tuple[str, ...],
+    output: Path | None,
     **arguments: Any,
 ) -> None:
     """Show a model's attention over one function.
@@ -243,9 +247,6 @@ def show(
     what the attention heads of MODEL find; with --masked, what MODEL restores where syntax is
     masked; with --labels, the labels.
     """
-    relation, head, node_type, output = map(
-        arguments.pop, ("relation", "head", "node_type", "output")
-    )
     of_model = {name: arguments.pop(name) for name in ("revision", "dtype", "device")}
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),

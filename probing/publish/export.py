@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from codesyntax_dataset import atomic
 from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.owned_folder import check_owned
-from probing.evidence.gather import results_for_entries, submission_of
+from probing.evidence.gather import Paths, results_for_entries, submission_of
 from probing.evidence.submission import Submission
 
 logger = logging.getLogger(__name__)
@@ -21,7 +20,7 @@ _PARQUET = "PAR1"
 
 @checked
 def export(
-    results: Sequence[StrPath],
+    results: Paths,
     output: StrPath,
     *,
     data: Any = None,
@@ -48,7 +47,7 @@ def export(
     return [atomic.write(file, content) for file, content in files.items()]
 
 
-def read(results: Sequence[StrPath], data: Any = None) -> list[Submission]:
+def read(results: Paths, data: Any = None) -> list[Submission]:
     """The entries of results."""
     entries = []
     refused = {}

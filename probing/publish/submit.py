@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from huggingface_hub import (
 )
 from huggingface_hub.errors import EntryNotFoundError
 
-from codesyntax_dataset.arguments import StrPath, checked
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
@@ -43,7 +43,7 @@ from codesyntax_dataset.tasks import (
     mask_task_id,
     task_id,
 )
-from probing.evidence.gather import EntryResults, results_for_entries, submission_of
+from probing.evidence.gather import EntryResults, Paths, results_for_entries, submission_of
 from probing.evidence.submission import Submission
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import MaskedSubmission
@@ -68,7 +68,6 @@ _DESCRIPTION = (
 SOURCE_NAME = "CodeSyntax"
 
 
-AnyResult = ProbeResult | MaskResult
 AnySettings = MaskSettings | Settings
 
 
@@ -113,7 +112,7 @@ class PullRequest(Upload):
 
 @checked
 def submission(
-    results: Sequence[StrPath],
+    results: Paths,
     model: str,
     dataset: str,
     *,
@@ -209,7 +208,7 @@ def submission(
 # ------------------------------------------------------------------------------------------- checks
 
 
-def _results_of(results: Sequence[StrPath], model: str) -> list[EntryResults]:
+def _results_of(results: Paths, model: str) -> list[EntryResults]:
     """The results; of several models, those of `model` or of a local model with the name of its
     repository.
 
@@ -227,7 +226,7 @@ def _results_of(results: Sequence[StrPath], model: str) -> list[EntryResults]:
     )
 
 
-def _complete(results: Sequence[StrPath], model: str) -> list[EntryResults]:
+def _complete(results: Paths, model: str) -> list[EntryResults]:
     """The results, after checking that each can be submitted.
 
     Raises LedgerError for functions or masks other than those of a task, several precisions, and
@@ -395,7 +394,7 @@ def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
 
 def _run_again(
     file: Path,
-    result: AnyResult,
+    result: ProbeResult | MaskResult,
     model: str | None,
     data: Path | str,
     device: str | None,

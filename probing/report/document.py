@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 from rich.cells import cell_len
 from rich.console import Console
 
-from codesyntax_dataset.safe_files import escaped, printable
+from codesyntax_dataset.safe_files import escaped, plain
 
 Cell = Any
 """A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and
@@ -123,11 +123,6 @@ def print_parts(parts: Iterable[object], wide: bool = False) -> None:
         out = Terminal(width=WIDE, soft_wrap=True)
     for part in parts:
         out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
-
-
-def plain(text: str) -> str:
-    """A text without the characters that a terminal would obey."""
-    return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
 
 
 # --------------------------------------------------------------------- tables, figures and sections

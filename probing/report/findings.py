@@ -226,9 +226,9 @@ def _gathered(
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
-    last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
-    names = _distinct_names([model.probed.test for model, _ in last])
-    subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
+    last = [model for model in evidence if id(model) not in earlier]
+    names = _distinct_names([model.probed.test for model in last])
+    subjects = [(_subject(name, model), model) for name, model in zip(names, last)]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
@@ -283,9 +283,7 @@ def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Scor
     return known
 
 
-def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
-    """`whole`: the probes of all functions, of which `model` has those that all subjects could
-    read."""
+def _subject(name: str, model: gather.Evidence) -> Subject:
     test = model.probed.test
     return Subject(
         name=name,
@@ -295,7 +293,7 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
         signature=test.signature,
         layers=test.layers,
         heads=test.heads,
-        probed=whole.test.functions,
+        probed=model.read.test.functions,
         functions=test.functions,
         to_choose_on=model.probed.validation.functions,
         edges=len(test.ledger),

@@ -52,6 +52,9 @@ listed = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) e
 Number = Annotated[int, Field(ge=0, le=2**53)]
 """A count, possibly 0, that a float can hold."""
 
+Numbers = dict[str, Number]
+"""Counts by name, such as those of reasons."""
+
 Texts = Annotated[tuple[str, ...], listed]
 
 

@@ -114,17 +114,18 @@ class Session:
         """What a function of `probing.models.load` makes of the model, once."""
         from probing.models import load  # transformers takes seconds to import
 
-        if (loader, random_weights) not in self._forms:
-            arguments = {
-                "revision": self.revision,
-                "device": self.device,
-                "max_length": self.max_length,
+        form = loader, random_weights
+        if form not in self._forms:
+            load_form = getattr(load, loader)
+            self._forms[form] = load_form(
+                self.model,
+                revision=self.revision,
+                device=self.device,
+                max_length=self.max_length,
+                random_weights=random_weights,
                 **options,
-            }
-            self._forms[loader, random_weights] = getattr(load, loader)(
-                self.model, random_weights=random_weights, **arguments
             )
-        return self._forms[loader, random_weights]
+        return self._forms[form]
 
     def is_of(self, revision: str) -> bool:
         """True if a loaded form of the model has this revision, or is a copy of what has it.

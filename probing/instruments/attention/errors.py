@@ -51,7 +51,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeProvenance
 from probing.instruments.attention.result import load as load_result
-from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
+from probing.runs.records import Count, FieldsByName, Number, Numbers, Record, exactly, explain
 from probing.runs.saved import LARGEST_RESULT
 from probing.runs.settings import Settings
 
@@ -176,9 +176,9 @@ class ErrorAnalysis(Record):
     signature: str
     settings: Settings
     rules: Annotated[dict[str, dict[str, RelationErrors]], exactly(RULES)]
-    differing: dict[str, Number]
+    differing: Numbers
     """Rule -> edges that are hit now but not in the ledger, or the reverse."""
-    attended: dict[str, dict[str, Number]]
+    attended: dict[str, Numbers]
 
     def classes(self, rule: str) -> dict[str, int]:
         """The number of errors of each class, over all relations."""

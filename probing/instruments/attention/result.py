@@ -13,7 +13,7 @@ from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.instruments.attention.ledger import RankLedger
-from probing.runs.records import Count, FieldsByName, Number, exactly
+from probing.runs.records import Count, FieldsByName, Number, Numbers, exactly
 from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import Settings
 
@@ -62,7 +62,7 @@ class ProbeProvenance(Provenance):
 
     settings: Settings
     scoring: int
-    ties: Annotated[dict[str, Number], exactly(RULES)]
+    ties: Annotated[Numbers, exactly(RULES)]
     """Rule -> number of edges decided by a tie."""
     run: ProbeRun
 

@@ -19,7 +19,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.ledger_file import RowLedger
-from probing.runs.records import Count, Number, Record, exactly, listed
+from probing.runs.records import Count, Number, Numbers, Record, exactly, listed
 from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
@@ -136,7 +136,7 @@ class InformationProvenance(Provenance):
 
     settings: InformationSettings
     version: int
-    left_out: Annotated[dict[str, Number], exactly(NOT_ASKED)]
+    left_out: Annotated[Numbers, exactly(NOT_ASKED)]
     """Reason -> number of edges that are not scored."""
     learned: dict[str, LearnedRelation]
     run: InformationRun
@@ -197,7 +197,7 @@ class InformationResult(Result[InformationLedger]):
     mean: MeanInformation | None
     relations: dict[str, RelationInformation]
     learned: dict[str, LearnedRelation]
-    left_out: dict[str, Number]
+    left_out: Numbers
 
     @classmethod
     def measured(cls, ledger: InformationLedger, provenance: InformationProvenance) -> Measured:

@@ -31,6 +31,8 @@ FAR = 24
 FREQUENT = 120
 """The number of most frequent words that are classes of their own."""
 
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
 _SHAPES = ("name", "number", "text", "mark", "end")
 _END = _SHAPES.index("end")
 _CLASSES = len(_SHAPES) + FREQUENT
@@ -157,7 +159,7 @@ class Surface:
         line = np.searchsorted(np.flatnonzero(np.array([*code]) == "\n"), start) if code else start
         indents = np.array([len(line) - len(line.lstrip()) for line in lines])
         indent = indents[line]
-        opened = [(word in ("(", "[", "{")) - (word in (")", "]", "}")) for word in words]
+        opened = [(word in _OPENING) - (word in _CLOSING) for word in words]
         begins = np.diff(line, prepend=-1) != 0
         ends = np.append(begins[1:], True)
         length = np.minimum(np.asarray(row["token_end"]) - start, _LENGTHS - 1)
@@ -299,13 +301,13 @@ def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     stack: list[int] = []
     seen = [0]
     for position, word in enumerate(words):
-        if word in (")", "]", "}") and stack:
+        if word in _CLOSING and stack:
             closing[stack.pop()] = position
             seen.pop()
         enclosing[position] = stack[-1] if stack else -1
         commas[position] = min(seen[-1], _FEW)
         seen[-1] += word == ","
-        if word in ("(", "[", "{"):
+        if word in _OPENING:
             stack.append(position)
             seen.append(0)
     return enclosing, closing, commas

@@ -16,7 +16,7 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
-from probing.runs.records import Count, Number, Record, exactly, listed
+from probing.runs.records import Count, Number, Numbers, Record, exactly, listed
 from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import RankingSettings
 
@@ -123,7 +123,7 @@ class SilencingProvenance(Provenance):
     version: int
     functions: Count
     """Number of functions with a dependent to predict."""
-    left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
+    left_out: Annotated[Numbers, exactly(LEFT_OUT)]
     """Reason -> number of edges that are not asked for."""
     heads: dict[str, Chosen]
     """Relation -> its best head."""
@@ -158,7 +158,7 @@ class SilencingResult(Result[SilencingLedger]):
     relations: dict[str, RelationCosts]
     heads: dict[str, Chosen]
     """As in the provenance, like what is left out."""
-    left_out: dict[str, Number]
+    left_out: Numbers
 
     @classmethod
     def measured(cls, ledger: SilencingLedger, provenance: SilencingProvenance) -> Measured:
