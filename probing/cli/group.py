@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from probing.runs.saved import Result
 
 _QUIET = "codesyntax.quiet"
-_STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
+_STATUS_INTERRUPTED, _STATUS_TERMINATED = 130, 143
 
 SECTIONS = {
     "Measure": ("probe", "mask", "ablate", "inform", "prefer", "surprise"),

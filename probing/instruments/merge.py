@@ -102,16 +102,15 @@ def _merged_run(run: Sequence[_Shard]) -> Any:
             raise LedgerError(
                 f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them"
             )
+    result = INSTRUMENTS[first.instrument].result
     total = first.record.total
     missing = [number for number in range(1, total + 1) if number not in by_number]
     if missing:
-        command = INSTRUMENTS[first.instrument].ledger.COMMAND
         numbers = ", ".join(map(str, missing))
         raise LedgerError(
             f"{len(missing)} of {total} shards beside {first.file} are missing, {numbers}: run "
-            f"`codesyntax {command}` as before with --shard {missing[0]}/{total}, and so on"
+            f"`codesyntax {result.LEDGER.COMMAND}` as before with --shard {missing[0]}/{total}, and so on"
         )
-    result = INSTRUMENTS[first.instrument].result
     files = [by_number[number].file for number in sorted(by_number)]
     loaded = [load_shard(file, result.LEDGER.load) for file in files]
     folder = files[0].parent

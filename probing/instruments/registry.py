@@ -44,14 +44,6 @@ class Instrument:
         return resolve_name(self.results)
 
     @property
-    def ledger(self) -> Any:
-        return self.result.LEDGER
-
-    @property
-    def settings(self) -> Any:
-        return self.result.PROVENANCE.model_fields["settings"].annotation
-
-    @property
     def verifier(self) -> Any:
         return resolve_name(self.verifies)
 

@@ -10,7 +10,7 @@ is too long. Of two texts that tie it takes the first, the good one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,13 +132,11 @@ def push_metric(repo: str) -> Push:
     )
 
 
-def lm_eval_tasks(repo: str, files: Iterable[str]) -> dict[str, bytes]:
+def lm_eval_tasks(repo: str, files: Collection[str]) -> dict[str, bytes]:
     """Path -> content of the task of each config of minimal pairs that has a split `test` among the
     files of a dataset, which is published as `repo`."""
-    configs = {
-        name.removesuffix("/test.parquet") for name in files if name.endswith("/test.parquet")
-    }
-    return {_path(config): _task(repo, config) for config in _of_pairs() if config in configs}
+    configs = [config for config in _of_pairs() if f"{config}/test.parquet" in files]
+    return {_path(config): _task(repo, config) for config in configs}
 
 
 def lm_eval_files() -> frozenset[str]:

@@ -362,11 +362,10 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
             raise LedgerError(
                 f"there is no number for {task}: no relation that counts has edges to choose a head on"
             )
-        value = round(score.value, 2)
         notes = entry.signature
         if mean == BEYOND_OFFSET:
             notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
-        headlines[task] = Headline(value, notes)
+        headlines[task] = Headline(round(score.value, 2), notes)
     return headlines
 
 

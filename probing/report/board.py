@@ -45,9 +45,6 @@ _SHOWN = ("jaccard", "restored")
 _OF_MASKING = "config data labels split protocol rate control draws seed parser".split()
 """The settings that rows of masking share."""
 
-_BASELINES = (BEST_BASELINE, *BASELINES[:-1])
-"""The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
-
 _SPACE = """---
 title: {title}
 sdk: static
@@ -315,7 +312,7 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
     means = dict(entry.means(entry.tables))
     scores = {BEST_BASELINE: entry.estimates(means, BEST_BASELINE)}
     means.pop(BEYOND_OFFSET, None)
-    for name in _BASELINES[1:]:
+    for name in BASELINES[:-1]:
         if name in kinds_of(table.settings.config):
             scores[name] = entry.estimates(means, name)
     return scores
@@ -371,6 +368,11 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     name = f"{_anchor(table)}-node-types"
     units = _units(table)
     types = specs.table("board-node-types", rows, name, filed=False, units=units)
-    dropped = _listed(entry.dropped)
-    ledger = f"SHA-256 {entry.ledger}"
-    return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]
+    origin = _origin(
+        table,
+        row,
+        "board-masking",
+        dropped=_listed(entry.dropped),
+        ledger=f"SHA-256 {entry.ledger}",
+    )
+    return [types, origin]

@@ -72,10 +72,6 @@ class Subject:
     def is_model(self) -> bool:
         return self.settings.control is None
 
-    @property
-    def kind(self) -> str:
-        return "model" if self.is_model else "control"
-
 
 @dataclass
 class Training:
@@ -178,7 +174,10 @@ class Findings:
         """Who is scored on the same functions -> its kind: models, controls and baselines."""
         controls = dict.fromkeys((RANDOM_BEST, RANDOM_HEAD), "control")
         baselines = dict.fromkeys(kinds_of(self.config), "baseline")
-        return {subject.name: subject.kind for subject in self.subjects} | controls | baselines
+        subjects = {
+            subject.name: "model" if subject.is_model else "control" for subject in self.subjects
+        }
+        return subjects | controls | baselines
 
     @property
     def ranked(self) -> list[Subject]:

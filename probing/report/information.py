@@ -45,9 +45,13 @@ def parts_of(result: InformationResult) -> list[Part]:
     totals = []
     means = []
     for name, scores in sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0])):
-        relation = starred(name, scores.in_mean)
         rows.append(
-            {"relation": relation, "adds": adds[name], "edges": scores.edges, "scores": scores}
+            {
+                "relation": starred(name, scores.in_mean),
+                "adds": adds[name],
+                "edges": scores.edges,
+                "scores": scores,
+            }
         )
     if mean := result.mean:
         row = {"adds": hits["bits"].mean(WORDS, BOTH).at(0), "scores": mean}
@@ -162,6 +166,8 @@ def _surprisals(
 def _token_means(measured: Mapping[str, float]) -> dict[str, float]:
     """The means of some tokens: how often their text stands in the functions, and their place in
     percent."""
-    frequency = np.exp2(measured["frequency"])
-    position = 100 * measured["place"]
-    return {"bits": measured["bits"], "frequency": frequency, "place": position}
+    return {
+        "bits": measured["bits"],
+        "frequency": np.exp2(measured["frequency"]),
+        "place": 100 * measured["place"],
+    }

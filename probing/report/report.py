@@ -77,14 +77,12 @@ def make(results: Sequence[StrPath], data: Any = None, tell: Any = logger.info) 
     files = by_instrument(results)
     probed = files.pop(ATTENTION)
     tell("reading results, computing intervals and tests")
-    masked = read_groups(files[MASKING])
-    others = [
-        result
-        for name in files.keys() - {MASKING}
-        for result in INSTRUMENTS[name].result.load_each(files[name])
-    ]
+    masked = read_groups(files.pop(MASKING))
+    others = []
+    for name, of_instrument in files.items():
+        others += INSTRUMENTS[name].result.load_each(of_instrument)
     all_findings = []
-    if probed or not any(files.values()):
+    if probed or not (masked or others):
         all_findings = read_findings(probed, data)
     return Report(
         command=COMMAND,

@@ -37,10 +37,10 @@ class Batches:
     """
 
     def __init__(self, model: LoadedModel, batch_tokens: int | None = None):
-        kind = model.device.type
+        kind = "cuda" if model.device.type == "cuda" else "cpu"
         self.model = model
-        self.budget = batch_tokens or _TOKENS_ON_DEVICE.get(kind, _TOKENS_ON_DEVICE["cpu"])
-        self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
+        self.budget = batch_tokens or _TOKENS_ON_DEVICE[kind]
+        self.elements = _ELEMENTS[kind]
 
     def each(
         self,

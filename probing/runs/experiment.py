@@ -315,7 +315,7 @@ def _slot(experiment: Experiment) -> Slot | None:
         "device": (session.device or default_device()).partition(":")[0],
         "session": [session.step, session.dtype, session.max_length],
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
-        "asked": {**experiment.asked},
+        "asked": experiment.asked,
     }
     return Slot(cache, cache_dir.key(made_of), named[1])
 

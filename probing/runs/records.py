@@ -171,8 +171,6 @@ def _no_constant(name: str) -> None:
 def shown(value: Any) -> str:
     """A value for messages: short, and in ASCII."""
     text = (
-        ascii(value)
-        if isinstance(value, (str, int, float, bool, type(None)))
-        else f"a {type(value).__name__}"
+        ascii(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     )
     return text if len(text) <= 80 else f"{text[:77]}..."

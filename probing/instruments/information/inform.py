@@ -255,8 +255,18 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             ranks, bits = _ranked(by_surface, attention, weights, first - (first > head))
             candidates = len(surface.word) - 1
             for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T):
-                about = function.index, edge, relation, head, dependent, dependents, candidates
-                cells.append((*about, *of_ranks, *of_bits))
+                row = (
+                    function.index,
+                    edge,
+                    relation,
+                    head,
+                    dependent,
+                    dependents,
+                    candidates,
+                    *of_ranks,
+                    *of_bits,
+                )
+                cells.append(row)
         return cells
 
 

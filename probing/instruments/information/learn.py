@@ -305,13 +305,11 @@ class AttentionSample:
     whether each attention head ranks the dependent first.
     """
 
-    samples: Mapping[int, SurfaceSample]
     gathered: dict[int, np.ndarray]
     hits: np.ndarray
 
-    def choices(self, relation: int) -> Choices:
+    def choices(self, sample: SurfaceSample) -> Choices:
         """The choice from attention alone."""
-        sample = self.samples[relation]
         candidates = len(sample.tokens)
         values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
@@ -353,9 +351,7 @@ def attend(
         ends = np.cumsum([len(tokens[edge]) for edge in chosen])
         gathered.update(zip(chosen, np.split(weights, ends[:-1])))
         first.append(by_head[np.searchsorted(function.heads, function.edges.head)])
-    return AttentionSample(
-        samples, gathered, np.concatenate(first) == edges.first[:, None, None, None]
-    )
+    return AttentionSample(gathered, np.concatenate(first) == edges.first[:, None, None, None])
 
 
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
@@ -366,14 +362,14 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 
-def learn_attention(attention: AttentionSample, surface: SurfaceFit, relation: int) -> Learned:
+def learn_attention(attention: AttentionSample, surface: SurfaceFit) -> Learned:
     """A relation from the attention of all heads, alone and beside the surface baseline.
 
     Beside it, the scores of the baseline stand as they are, so that what is gained is gained by
     attention.
     """
     sample = surface.sample
-    alone = attention.choices(relation)
+    alone = attention.choices(sample)
     none = np.zeros(alone.features)
     centres = [none] * FOLDS
     of_heads = fit_over_folds(alone, sample.fold, ATTENTION_PENALTIES, centres)
@@ -428,6 +424,6 @@ def learn(
     fits = learn_surface(samples)
     attention = attend(encoder, functions, samples, edges, bar)
     return {
-        edges.relations[relation]: learn_attention(attention, fitted, relation)
+        edges.relations[relation]: learn_attention(attention, fitted)
         for relation, fitted in fits.items()
     }

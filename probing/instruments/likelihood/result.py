@@ -30,7 +30,7 @@ DECIMALS = 6
 LEAST_PAIRS = 25
 """A phenomenon with fewer pairs is in no mean."""
 
-SCORES = WHOLE, CHANGED = "whole", "place"
+SCORES = ("whole", "place")
 """Which sub-tokens of a text count: all, or those in which the two texts differ."""
 
 SURFACE = 60

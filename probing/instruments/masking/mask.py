@@ -94,8 +94,18 @@ def mask(
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit, sample=sample, seed=seed)
     chosen = chosen_types(language_of(config).name, node_types)
-    asked = protocol, float(rate), control, random_weights, draws, seed
-    experiment = Masking(session, functions, chosen, *asked, batch_tokens)
+    experiment = Masking(
+        session,
+        functions,
+        chosen,
+        protocol,
+        float(rate),
+        control,
+        random_weights,
+        draws,
+        seed,
+        batch_tokens,
+    )
     return run(experiment, output, shard)
 
 

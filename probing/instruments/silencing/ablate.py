@@ -203,6 +203,12 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
             ]
             for (targets, number), item, log_probabilities in zip(asked, each, predictions):
                 mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
-                key = function.index, names.index(targets.relation), number, targets.edges
-                cells.append((*key, round(float(mean), LOSS_DECIMALS)))
+                row = (
+                    function.index,
+                    names.index(targets.relation),
+                    number,
+                    targets.edges,
+                    round(float(mean), LOSS_DECIMALS),
+                )
+                cells.append(row)
         return self.ledger(names, cells)

@@ -76,10 +76,12 @@ def beats_guess(
     one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
     """
     hit = _hit_by_best(unseen, ranked)
-    drawn, sought = (table.first - table.head for table in (chosen_on, unseen))
+    drawn = chosen_on.first - chosen_on.head
+    sought = unseen.first - unseen.head
     p = {}
     for number, name in enumerate(unseen.relations):
-        seen, edges = (table.relation == number for table in (chosen_on, unseen))
+        seen = chosen_on.relation == number
+        edges = unseen.relation == number
         functions, function = np.unique(unseen.function[edges], return_inverse=True)
         if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_CLUSTERS:
             continue
