@@ -79,8 +79,8 @@ class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
     VERSION: of the instrument, in the field VERSIONED, raised whenever the same settings give other
-    numbers; SIGNED: the kind of its signature, and the names of the parts that follow those of all
-    runs.
+    numbers; SIGNATURE_FIELDS: the kind of its signature, and the names of the parts that follow
+    those of all runs.
     """
 
     VERSION: ClassVar[int]
