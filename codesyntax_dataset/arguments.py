@@ -21,6 +21,9 @@ Positive = Annotated[int, 1]
 Natural = Annotated[int, 0]
 """A whole number of at least 0."""
 
+StrPath = str | os.PathLike
+"""The path of a file or folder."""
+
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 

@@ -73,6 +73,12 @@ def escaped(text: str) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """Foreign text without characters that a terminal would obey: its lines, as `printable` has
+    them."""
+    return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
+
+
 def printable(text: str, most: int = 300) -> str:
     """Foreign text in one line of at most `most` characters, as `escaped` has it."""
     shown = escaped(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,15 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     from probing.report.headline import answer
 
     held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
-    output, failed, probed = arguments["output"], dict[str, str](), []
+    output = arguments["output"]
+    failed = defaultdict(list)
+    probed = []
     with tempfile.TemporaryDirectory() as scratch:
         for done in probing.probe_models(names, **arguments):
             if done.error is not None:
                 if len(named) == 1:
                     raise done.error
-                failed[f"{done.model}: {one_line(done.error)}"] = done.model
+                failed[done.model].append(one_line(done.error))
             if done.result is None:
                 continue
             if not held_out or done.split != "validation":
@@ -100,14 +103,17 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
             if held_out:
                 file = done.result.paths(output)[0] if output else done.result.save(scratch)
                 probed.append((done.model, file))
-        if files := [file for model, file in probed if model not in failed.values()]:
+        if files := [file for model, file in probed if model not in failed]:
             print_parts(answer(files, arguments["data"]), wide)
     note_shard(arguments["shard"], output)
     if failed:
         from probing.runs.session import processes_of_run
 
-        for text in failed if processes_of_run().main else ():
-            click.echo(f"Error: {printable(text, most=10_000)}", err=True)
+        if processes_of_run().main:
+            for model, reasons in failed.items():
+                for reason in dict.fromkeys(reasons):
+                    text = printable(f"{model}: {reason}", most=10_000)
+                    click.echo(f"Error: {text}", err=True)
         sys.exit(1)
 
 
@@ -115,7 +121,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
 @options.results("LEDGER...")
 @options.shared("csv moved_data cluster wide as_json")
 def score(
-    results: tuple[Path, ...],
+    results: options.Paths,
     csv: Path | None,
     data: str | None,
     cluster: str,
@@ -226,9 +232,13 @@ def errors(result: Path, rule: str, wide: bool, as_json: bool, **where: Any) -> 
 def show(
     model: str | None,
     code: Path | None,
-    configs: tuple[str, ...],
+    relation: str | None,
+    head: str | None,
     labels: bool,
     masked: bool,
+    node_type: str | None,
+    configs: tuple[str, ...],
+    output: Path | None,
     **arguments: Any,
 ) -> None:
     """Show a model's attention over one function.
@@ -237,9 +247,6 @@ def show(
     what the attention heads of MODEL find; with --masked, what MODEL restores where syntax is
     masked; with --labels, the labels.
     """
-    relation, head, node_type, output = map(
-        arguments.pop, ("relation", "head", "node_type", "output")
-    )
     of_model = {name: arguments.pop(name) for name in ("revision", "dtype", "device")}
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.safe_files import printable
+from codesyntax_dataset.safe_files import plain, printable
 
 if TYPE_CHECKING:
     from probing.runs.saved import Result
 
 _QUIET = "codesyntax.quiet"
-_STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
+_STATUS_INTERRUPTED, _STATUS_TERMINATED = 130, 143
 
 SECTIONS = {
     "Measure": ("probe", "mask", "ablate", "inform", "prefer", "surprise"),
@@ -137,9 +137,7 @@ def one_line(error: Exception) -> str:
 def note(text: object) -> None:
     """Print a message that is not part of the result."""
     if not click.get_current_context().meta.get(_QUIET):
-        click.echo(
-            "\n".join(printable(line, most=10_000) for line in str(text).split("\n")), err=True
-        )
+        click.echo(plain(str(text)), err=True)
 
 
 @click.group(cls=_Group, context_settings=_CONTEXT)

@@ -26,6 +26,9 @@ ANY_PATH = click.Path(path_type=Path)
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 
+Paths = tuple[Path, ...]
+"""Files or folders, in the order of the command line."""
+
 model = click.argument("model")
 data = click.option(
     "--data",
@@ -249,7 +252,7 @@ def results(metavar: str) -> Callable[..., Callable]:
     unless there is nothing else.
     """
 
-    def chosen(_context: object, _parameter: object, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    def chosen(_context: object, _parameter: object, paths: Paths) -> Paths:
         return tuple(path for path in paths if not path.name.endswith(".errors.json")) or paths
 
     return click.argument(

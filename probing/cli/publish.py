@@ -37,7 +37,7 @@ RECIPE = [
 )
 @options.cluster
 def report(
-    results: tuple[Path, ...], output: Path, data: str | None, format: str, cluster: str
+    results: options.Paths, output: Path, data: str | None, format: str, cluster: str
 ) -> None:
     """Write a report with all tables and figures.
 
@@ -119,7 +119,8 @@ def demo(output: Path, decoder: bool) -> None:
     embedded = {EMBEDDED: configs, TINY: configs[:1]} | ({DECODER: configs} if decoder else {})
     for model in embedded:
         embedded_model(model)  # raises at once if it is missing
-    data, results = output / "codesyntax", output / "results"
+    data = output / "codesyntax"
+    results = output / "results"
     click.echo(build_dataset("sample", configs, data).text(), err=True)
     for model, configs in embedded.items():
         for done in probing.probe_models([model], data, configs, SPLITS, output=results):
@@ -222,7 +223,7 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
     is_flag=True,
     help="Print the files without the Hub: no token, no network, no pull request.",
 )
-def submit(results: tuple[Path, ...], dry_run: bool, **arguments: Any) -> None:
+def submit(results: options.Paths, dry_run: bool, **arguments: Any) -> None:
     """Submit results to the model's repository.
 
     The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files
@@ -284,7 +285,7 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     "--output", default="entries", type=options.FOLDER_PATH, help="The folder to write into."
 )
 @options.moved_data
-def export(results: tuple[Path, ...], output: Path, data: str | None) -> None:
+def export(results: options.Paths, output: Path, data: str | None) -> None:
     """Write results as entries, which boards read.
 
     RESULT is a file or folder that `probe --output` wrote for the splits test and validation, or

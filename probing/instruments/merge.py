@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
@@ -24,9 +24,7 @@ class _Shard(NamedTuple):
 
 
 @checked
-def merge(
-    folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None
-) -> Iterator[Result]:
+def merge(folders: Sequence[StrPath], output: StrPath | None = None) -> Iterator[Result]:
     """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of
     one process.
 
@@ -59,7 +57,7 @@ def merge(
 def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
     """The shards in folders, those with the same settings together; what is not a shard is told
     among `problems`."""
-    runs: dict[str, list[_Shard]] = {}
+    runs = defaultdict(list)
     for folder in folders:
         if not folder.is_dir():
             raise LedgerError(f"no folder {folder}: expected one that a run with --shard wrote to")
@@ -75,8 +73,8 @@ def _shards_of_runs(folders: Sequence[Path], problems: list[str]) -> list[list[_
                     raise LedgerError(
                         f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
                     )
-                run = runs.setdefault(repr(own_settings.get("settings")), [])
-                run.append(_Shard(file, instrument, own_settings, record))
+                run = repr(own_settings.get("settings"))
+                runs[run].append(_Shard(file, instrument, own_settings, record))
             except LedgerError as error:
                 problems.append(str(error))
     if not runs and not problems:
@@ -104,19 +102,19 @@ def _merged_run(run: Sequence[_Shard]) -> Any:
             raise LedgerError(
                 f"{same.file} and {shard.file} are the same shard with other ranks: remove one of them"
             )
+    result = INSTRUMENTS[first.instrument].result
     total = first.record.total
     missing = [number for number in range(1, total + 1) if number not in by_number]
     if missing:
-        command = INSTRUMENTS[first.instrument].ledger.COMMAND
         numbers = ", ".join(map(str, missing))
         raise LedgerError(
             f"{len(missing)} of {total} shards beside {first.file} are missing, {numbers}: run "
-            f"`codesyntax {command}` as before with --shard {missing[0]}/{total}, and so on"
+            f"`codesyntax {result.LEDGER.COMMAND}` as before with --shard {missing[0]}/{total}, and so on"
         )
-    result = INSTRUMENTS[first.instrument].result
     files = [by_number[number].file for number in sorted(by_number)]
     loaded = [load_shard(file, result.LEDGER.load) for file in files]
-    folder, record = files[0].parent, loaded[0][1]
+    folder = files[0].parent
+    record = loaded[0][1]
     whole = result.LEDGER.concatenate(table for table, _ in loaded)
     merged = result.from_ledger(whole, found_at(folder, record.data_path))
     return merged.of_model_at(found_at(folder, record.model_path))

@@ -3,11 +3,11 @@ before."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import LedgerError
 from probing.runs.ledger_file import (
     ATTENTION,
@@ -17,10 +17,6 @@ from probing.runs.ledger_file import (
     SILENCING,
     SURPRISAL,
 )
-
-_HERE = "probing.instruments"
-_RERUNS = "probing.evidence.reruns"
-_REPORT = "probing.report"
 
 
 @dataclass(frozen=True)
@@ -41,82 +37,69 @@ class Instrument:
 
     @property
     def experiment(self) -> Any:
-        return _referenced(self.runs)
+        return resolve_name(self.runs)
 
     @property
     def result(self) -> Any:
-        return _referenced(self.results)
-
-    @property
-    def ledger(self) -> Any:
-        return self.result.LEDGER
-
-    @property
-    def settings(self) -> Any:
-        return self.result.PROVENANCE.model_fields["settings"].annotation
+        return resolve_name(self.results)
 
     @property
     def verifier(self) -> Any:
-        return _referenced(self.verifies)
+        return resolve_name(self.verifies)
 
     @property
     def parts(self) -> Any:
-        return _referenced(self.prints)
+        return resolve_name(self.prints)
 
     @property
     def submission(self) -> Any:
-        return _referenced(self.submits)
-
-
-def _referenced(reference: str) -> Any:
-    module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)
+        return resolve_name(self.submits)
 
 
 INSTRUMENTS = {
     ATTENTION: Instrument(
-        f"{_HERE}.attention.probe:Probing",
-        f"{_HERE}.attention.result:ProbeResult",
-        f"{_RERUNS}:RanksVerifier",
-        f"{_REPORT}.results:attention",
+        "probing.instruments.attention.probe:Probing",
+        "probing.instruments.attention.result:ProbeResult",
+        "probing.evidence.reruns:RanksVerifier",
+        "probing.report.results:attention",
         "probing.evidence.submission_attention:AttentionSubmission",
     ),
     MASKING: Instrument(
-        f"{_HERE}.masking.mask:Masking",
-        f"{_HERE}.masking.result:MaskResult",
-        f"{_RERUNS}:CopiesVerifier",
-        f"{_REPORT}.syntaxeval:masking_parts",
+        "probing.instruments.masking.mask:Masking",
+        "probing.instruments.masking.result:MaskResult",
+        "probing.evidence.reruns:CopiesVerifier",
+        "probing.report.syntaxeval:masking_parts",
         "probing.evidence.submission_masked:MaskedSubmission",
     ),
     SILENCING: Instrument(
-        f"{_HERE}.silencing.ablate:Ablation",
-        f"{_HERE}.silencing.result:SilencingResult",
-        f"{_RERUNS}:HeadsVerifier",
-        f"{_REPORT}.silencing:silencing_parts",
+        "probing.instruments.silencing.ablate:Ablation",
+        "probing.instruments.silencing.result:SilencingResult",
+        "probing.evidence.reruns:HeadsVerifier",
+        "probing.report.silencing:silencing_parts",
     ),
     INFORMATION: Instrument(
-        f"{_HERE}.information.inform:Informing",
-        f"{_HERE}.information.result:InformationResult",
-        f"{_RERUNS}:InformationVerifier",
-        f"{_REPORT}.information:parts_of",
+        "probing.instruments.information.inform:Informing",
+        "probing.instruments.information.result:InformationResult",
+        "probing.evidence.reruns:InformationVerifier",
+        "probing.report.information:parts_of",
     ),
     PREFERENCE: Instrument(
-        f"{_HERE}.likelihood.likelihood:Preferring",
-        f"{_HERE}.likelihood.result:PreferenceResult",
-        f"{_RERUNS}:PreferenceVerifier",
-        f"{_REPORT}.information:preference_parts",
+        "probing.instruments.likelihood.likelihood:Preferring",
+        "probing.instruments.likelihood.result:PreferenceResult",
+        "probing.evidence.reruns:PreferenceVerifier",
+        "probing.report.information:preference_parts",
     ),
     SURPRISAL: Instrument(
-        f"{_HERE}.likelihood.likelihood:Surprising",
-        f"{_HERE}.likelihood.result:SurprisalResult",
-        f"{_RERUNS}:SurprisalVerifier",
-        f"{_REPORT}.information:surprisal_parts",
+        "probing.instruments.likelihood.likelihood:Surprising",
+        "probing.instruments.likelihood.result:SurprisalResult",
+        "probing.evidence.reruns:SurprisalVerifier",
+        "probing.report.information:surprisal_parts",
     ),
 }
 """By the name that stands in ledgers, results and submissions."""
 
 
-def instrument(name: str, file: str | os.PathLike) -> Instrument:
+def instrument(name: str, file: StrPath) -> Instrument:
     """The instrument of a file; raises LedgerError if there is none of this name."""
     if name not in INSTRUMENTS:
         raise LedgerError(f"{file} is of {name!r:.40}, expected one of {', '.join(INSTRUMENTS)}")

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import Natural, checked
+from codesyntax_dataset.arguments import Natural, StrPath, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
@@ -99,11 +99,6 @@ class BoardRow:
         return str(self.entry.settings.revision)
 
     @property
-    def family(self) -> str:
-        """The architecture (`model_type` in its configuration)."""
-        return str(self.entry.run.family)
-
-    @property
     def identity(self) -> tuple[str, str]:
         """Model and revision; the Hub ignores the case of names."""
         return self.model.casefold(), self.revision
@@ -153,7 +148,7 @@ class Board:
 
 @checked
 def read(
-    sources: Sequence[str | os.PathLike],
+    sources: Sequence[StrPath],
     data: Any,
     *,
     verify: bool = False,
@@ -180,7 +175,7 @@ def read(
     for source in sorted({str(source) for source in sources}):
         with _opened_source(source) as opened:
             read_entries.add(source, opened)
-    tables, duplicates = group(rows_of(read_entries.entries, read_entries.verified))
+    tables, duplicates = group(read_entries.rows)
     rows = [row for table in tables for row in table.rows]
     left_out = sorted(read_entries.left_out + duplicates)
     if not rows:
@@ -194,15 +189,13 @@ def read(
 class _Entries:
     """What was read of the sources of a board.
 
-    `checker`: checks entries against the dataset; `verify`: whether it runs them again. `entries`:
-    by file; `verified`: file -> what was run again.
+    `checker`: checks entries against the dataset; `verify`: whether it runs them again.
     """
 
     checker: Checker
     verify: bool
-    entries: list[tuple[str, Submission]] = field(default_factory=list)
+    rows: list[BoardRow] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
-    verified: dict[str, RunAgain] = field(default_factory=dict)
 
     def add(self, source: str, opened: _Source) -> None:
         """Read the files of a source; raises EntryError if it has nothing to read."""
@@ -219,21 +212,22 @@ class _Entries:
         for path in paths:
             name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
             try:
-                self.entries.append((name, self._read_entry(path, name, opened)))
+                self.rows.append(self._read_row(path, name, opened))
             except EntryError as error:
                 reason = str(error).replace(str(path), path.name)
                 self.left_out.append(LeftOut(name, printable(reason)))
 
-    def _read_entry(self, path: Path, name: str, opened: _Source) -> Submission:
+    def _read_row(self, path: Path, name: str, opened: _Source) -> BoardRow:
         """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
         entry = load(path)
         self.checker.check(entry)
+        verified = None
         if self.verify:
             try:
-                self.verified[name] = self.checker.again(entry, opened.ledger)
+                verified = self.checker.again(entry, opened.ledger)
             except (LedgerError, DatasetError) as error:
                 logger.warning("%s could not be checked: %s", name, printable(str(error)))
-        return entry
+        return BoardRow.of(name, entry, verified)
 
 
 class _Source(NamedTuple):
@@ -321,14 +315,6 @@ def _refused(name: str, size: int) -> str | None:
 # ----------------------------------------------------------------------------- rows and their ranks
 
 
-def rows_of(
-    entries: Iterable[tuple[str, Submission]], verified: Mapping[str, RunAgain] = {}
-) -> list[BoardRow]:
-    """The rows of entries, each with its file; `verified`: file -> what this board ran again."""
-    named = sorted(entries, key=lambda named: named[0])
-    return [BoardRow.of(file, entry, verified.get(file)) for file, entry in named]
-
-
 def _function_shares(means: Tables, system: str) -> np.ndarray:
     """What each function contributes to the means, in their order: float32 (measures, F)."""
     functions = max((hits.clusters for hits in means.values()), key=len)
@@ -347,16 +333,16 @@ def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
     Of several entries for one model and revision in a table, those that this board verified count,
     otherwise all; where their numbers differ, all stand there, with a remark.
     """
-    by_table: dict[str, list[BoardRow]] = {}
+    by_table = defaultdict(list)
     for row in suspicious(list(rows)):
-        by_table.setdefault(row.entry.table, []).append(row)
-    tables: list[BoardTable] = []
+        by_table[row.entry.table].append(row)
+    tables = []
     left_out: list[LeftOut] = []
     for name, of_table in by_table.items():
-        by_model: dict[tuple[str, str], list[BoardRow]] = {}
+        by_model = defaultdict(list)
         for row in sorted(of_table, key=lambda row: row.file):
-            by_model.setdefault(row.identity, []).append(row)
-        shown: list[BoardRow] = []
+            by_model[row.identity].append(row)
+        shown = []
         for of_model in by_model.values():
             shown += _rows_shown(of_model, left_out)
         shown.sort(key=lambda row: (row.model.casefold(), row.entry.signature, row.file))

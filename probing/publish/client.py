@@ -114,7 +114,8 @@ def plain_errors(repo: str) -> Iterator[None]:
 
 def _no_address(record: logging.LogRecord) -> bool:
     text = record.getMessage()
-    record.msg, record.args = printable(text), ()  # the Hub may send any text
+    record.msg = printable(text)  # the Hub may send any text
+    record.args = ()
     return "://" not in text
 
 

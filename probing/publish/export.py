@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import atomic
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.owned_folder import check_owned
-from probing.evidence.gather import results_for_entries, submission_of
+from probing.evidence.gather import Paths, results_for_entries, submission_of
 from probing.evidence.submission import Submission
 
 logger = logging.getLogger(__name__)
@@ -22,8 +20,8 @@ _PARQUET = "PAR1"
 
 @checked
 def export(
-    results: Sequence[str | os.PathLike[str]],
-    output: str | os.PathLike[str],
+    results: Paths,
+    output: StrPath,
     *,
     data: Any = None,
 ) -> list[Path]:
@@ -49,7 +47,7 @@ def export(
     return [atomic.write(file, content) for file, content in files.items()]
 
 
-def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Submission]:
+def read(results: Paths, data: Any = None) -> list[Submission]:
     """The entries of results."""
     entries = []
     refused = {}

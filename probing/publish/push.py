@@ -10,15 +10,14 @@ is too long. Of two texts that tie it takes the first, the good one.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 import codesyntax_metric
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import HubError
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
@@ -49,12 +48,9 @@ class Push(Upload):
         """The files with their sizes in bytes, and the total."""
         sizes = {name: len(content) for name, content in self.files.items()}
         lines = [f"{size:>13,}  {name}" for name, size in sizes.items()]
-        return "\n".join(
-            [
-                *lines,
-                f"{sum(sizes.values()):>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}",
-            ]
-        )
+        total = sum(sizes.values())
+        lines.append(f"{total:>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}")
+        return "\n".join(lines)
 
     def send(self, *, private: bool = False, create_pr: bool = False) -> str:
         """Publish in one commit, or open a pull request with it, and return the address of either.
@@ -86,7 +82,7 @@ class Push(Upload):
 
 
 @checked
-def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
+def push_dataset(folder: StrPath, repo: str) -> Push:
     """Plan the upload of a dataset, with tasks of lm-eval for its minimal pairs.
 
     Args:
@@ -136,13 +132,11 @@ def push_metric(repo: str) -> Push:
     )
 
 
-def lm_eval_tasks(repo: str, files: Iterable[str]) -> dict[str, bytes]:
+def lm_eval_tasks(repo: str, files: Collection[str]) -> dict[str, bytes]:
     """Path -> content of the task of each config of minimal pairs that has a split `test` among the
     files of a dataset, which is published as `repo`."""
-    configs = {
-        name.removesuffix("/test.parquet") for name in files if name.endswith("/test.parquet")
-    }
-    return {_path(config): _task(repo, config) for config in _of_pairs() if config in configs}
+    configs = [config for config in _of_pairs() if f"{config}/test.parquet" in files]
+    return {_path(config): _task(repo, config) for config in configs}
 
 
 def lm_eval_files() -> frozenset[str]:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +43,7 @@ from codesyntax_dataset.tasks import (
     mask_task_id,
     task_id,
 )
-from probing.evidence.gather import EntryResults, results_for_entries, submission_of
+from probing.evidence.gather import EntryResults, Paths, results_for_entries, submission_of
 from probing.evidence.submission import Submission
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import MaskedSubmission
@@ -55,6 +54,7 @@ from probing.instruments.masking.result import MaskResult, MaskSettings
 from probing.publish.client import Upload, check_repo, client, plain_errors
 from probing.publish.verified import LEDGERS, ledger_file
 from probing.runs.data import find_data
+from probing.runs.records import JsonObject
 from probing.runs.settings import Settings
 
 RESULTS_FILE = ".eval_results/codesyntax.yaml"
@@ -68,7 +68,6 @@ _DESCRIPTION = (
 SOURCE_NAME = "CodeSyntax"
 
 
-AnyResult = ProbeResult | MaskResult
 AnySettings = MaskSettings | Settings
 
 
@@ -113,7 +112,7 @@ class PullRequest(Upload):
 
 @checked
 def submission(
-    results: Sequence[str | os.PathLike[str]],
+    results: Paths,
     model: str,
     dataset: str,
     *,
@@ -150,7 +149,7 @@ def submission(
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
     complete = _complete(results, model)
-    commit: str | None = None
+    commit = None
     if dry_run:
         folders = [Path(find_data(run.files["test"], run.settings)) for run in complete]
     else:
@@ -209,7 +208,7 @@ def submission(
 # ------------------------------------------------------------------------------------------- checks
 
 
-def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
+def _results_of(results: Paths, model: str) -> list[EntryResults]:
     """The results; of several models, those of `model` or of a local model with the name of its
     repository.
 
@@ -227,7 +226,7 @@ def _results_of(results: Sequence[str | os.PathLike[str]], model: str) -> list[E
     )
 
 
-def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[EntryResults]:
+def _complete(results: Paths, model: str) -> list[EntryResults]:
     """The results, after checking that each can be submitted.
 
     Raises LedgerError for functions or masks other than those of a task, several precisions, and
@@ -363,11 +362,10 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
             raise LedgerError(
                 f"there is no number for {task}: no relation that counts has edges to choose a head on"
             )
-        value = round(score.value, 2)
         notes = entry.signature
         if mean == BEYOND_OFFSET:
             notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
-        headlines[task] = Headline(value, notes)
+        headlines[task] = Headline(round(score.value, 2), notes)
     return headlines
 
 
@@ -395,7 +393,7 @@ def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
 
 def _run_again(
     file: Path,
-    result: AnyResult,
+    result: ProbeResult | MaskResult,
     model: str | None,
     data: Path | str,
     device: str | None,
@@ -458,7 +456,7 @@ def _there(api: HfApi | None, repo: str, kind: str, path: str) -> bytes | None:
         return None
 
 
-def _merged(there: bytes | None, ours: list[dict[str, Any]]) -> str:
+def _merged(there: bytes | None, ours: list[JsonObject]) -> str:
     """Our results in RESULTS_FILE: in the place of older ones of the same tasks, other results stay
     as they are.
 
@@ -473,17 +471,17 @@ def _merged(there: bytes | None, ours: list[dict[str, Any]]) -> str:
     return yaml.safe_dump(merged, sort_keys=False, allow_unicode=True, width=10**6)
 
 
-def _undated(result: dict[str, Any]) -> dict[str, Any]:
+def _undated(result: JsonObject) -> JsonObject:
     return {name: value for name, value in result.items() if name != "date"}
 
 
-def _task_of(result: dict[str, Any]) -> tuple[Any, Any]:
+def _task_of(result: JsonObject) -> tuple[Any, Any]:
     return result["dataset"]["id"], result["dataset"]["task_id"]
 
 
-def _results_in(there: bytes | None) -> list[dict[str, Any]]:
+def _results_in(there: bytes | None) -> list[JsonObject]:
     try:
-        results: list[dict[str, Any]] = yaml.safe_load(there or b"") or []
+        results = yaml.safe_load(there or b"") or []
         for result in results:
             _task_of(result)
     except (yaml.YAMLError, LookupError, TypeError, ValueError, RecursionError) as error:

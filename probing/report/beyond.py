@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PUBLISHED, TABLE_KS
 from probing.report import specs
-from probing.report.document import Section, Table
+from probing.report.document import RowRecord, Section, Table
 from probing.report.findings import Findings
 from probing.report.scored import ScoredRow, tests_in_words
 from probing.report.words import method
@@ -25,7 +24,7 @@ def section(all_findings: Sequence[Findings]) -> Section:
     return Section("beyond", "Beyond offsets", [*method("beyond"), shown])
 
 
-def _mean_rows(findings: Findings) -> Iterator[dict[str, Any]]:
+def _mean_rows(findings: Findings) -> Iterator[RowRecord]:
     kinds = findings.kinds
     for rule, k, name in product(findings.rules, TABLE_KS, kinds):
         hard = ScoredRow(findings, name, rule, k, protocol=BEYOND_OFFSET)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import (
     BASELINES,
@@ -30,7 +30,7 @@ from probing.evidence.submission_masked import TITLES, MaskedSubmission, masked
 from probing.instruments.masking.hits import T0
 from probing.publish.board import Board, BoardRow, BoardTable
 from probing.report import folder, specs
-from probing.report.document import Section, Table
+from probing.report.document import RowRecord, Section, Table
 from probing.report.folder import Report, model_pages
 from probing.report.scored import with_marks
 from probing.report.words import method, number_of
@@ -42,22 +42,8 @@ BOARD_TITLE = "CodeSyntax board"
 _SHOWN = ("jaccard", "restored")
 """The outcomes in a table of models."""
 
-_OF_MASKING = (
-    "config",
-    "data",
-    "labels",
-    "split",
-    "protocol",
-    "rate",
-    "control",
-    "draws",
-    "seed",
-    "parser",
-)
+_OF_MASKING = "config data labels split protocol rate control draws seed parser".split()
 """The settings that rows of masking share."""
-
-_BASELINES = (BEST_BASELINE, *BASELINES[:-1])
-"""The baselines, the best one first: `combined` (Shen et al. 2022, section 4)."""
 
 _SPACE = """---
 title: {title}
@@ -74,7 +60,7 @@ Made by `codesyntax board` from {source}: [the page](index.html), [its tables](r
 """
 
 
-def save(board: Board, output: str | os.PathLike) -> Path:
+def save(board: Board, output: StrPath) -> Path:
     """Write the page, a page for each model, `report.md`, CSV files and the Space's `README.md`;
     return the path of the page.
 
@@ -131,11 +117,14 @@ def _anchor(table: BoardTable) -> str:
 
 
 def _table_title(table: BoardTable) -> str:
-    settings, shared = table.settings, table.shared
-    title, units = f"{settings.config}, {settings.split}", _units(table)
+    settings = table.settings
+    shared = table.shared
+    title = f"{settings.config}, {settings.split}"
+    units = _units(table)
     if table.instrument == MASKING:
         return f"{title}, masking: {table.rows[0].entry.scored:,} {units}"
-    functions, edges = int(shared["functions"]), int(shared["edges"])
+    functions = int(shared["functions"])
+    edges = int(shared["edges"])
     return f"{title}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
@@ -153,12 +142,12 @@ def _rank_range(ranks: tuple[int, int]) -> str:
     return "–".join(map(str, dict.fromkeys(ranks)))
 
 
-def _on_page(row: BoardRow, links: Mapping[str, str]) -> dict[str, Any]:
+def _on_page(row: BoardRow, links: Mapping[str, str]) -> RowRecord:
     """The model of a row on a page, with the link to its own."""
     return {
         "link": [printable(row.model), links[_page_name(row)]],
         "commit": row.revision[:12],
-        "family": printable(row.family),
+        "family": printable(str(row.entry.run.family)),
         "status": _status(row),
     }
 
@@ -203,12 +192,14 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _attention_lines(
     table: BoardTable, shown: Sequence[str], links: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> list[RowRecord]:
     """A line for each rule, k, and model or baseline on the same functions, the best first by the
     first of the means shown; each with its `means`, and models with the ranks."""
     lines = []
+    baselines = _baselines(table)
     for rule, k in product(RULES, TABLE_KS):
-        of_cell: list[dict[str, Any]] = []
+        measure = {"rule": rule, "k": k}
+        of_cell = []
         for row, ranks in zip(table.rows, table.ranks):
             means = {}
             for protocol in shown:
@@ -217,16 +208,15 @@ def _attention_lines(
                     gain = row.differences.get(cell)
                     rank = _rank_range(ranks[cell])
                     means[protocol] = {"score": row.means[cell], "difference": gain, "rank": rank}
-            of_cell.append({**_on_page(row, links), "means": means})
-        for name, scores in _baselines(table).items():
+            of_cell.append({**measure, **_on_page(row, links), "means": means})
+        for name, scores in baselines.items():
             means = {
                 protocol: {"score": scores[protocol, rule, k]}
                 for protocol in shown
                 if (protocol, rule, k) in scores
             }
-            of_cell.append({"link": f"{name} baseline", "means": means})
-        of_cell.sort(key=lambda line: -_headline_score(line["means"], shown[0]))
-        lines += [{"rule": rule, "k": k, **line} for line in of_cell]
+            of_cell.append({**measure, "link": f"{name} baseline", "means": means})
+        lines += sorted(of_cell, key=lambda line: -_headline_score(line["means"], shown[0]))
     return lines
 
 
@@ -235,7 +225,8 @@ def _headline_score(means: Mapping[str, Any], protocol: str) -> float:
 
 
 def _models_table(table: BoardTable, links: Mapping[str, str]) -> Section:
-    name, shown = _anchor(table), _means_shown(table)
+    name = _anchor(table)
+    shown = _means_shown(table)
     lines = _attention_lines(table, shown, links)
     models = specs.table("board-models", lines, name, means=shown)
     return Section(name, _table_title(table), [_facts(table), models])
@@ -249,7 +240,8 @@ def _means_shown(table: BoardTable) -> tuple[str, ...]:
 
 def _facts(table: BoardTable) -> str:
     """The settings that the rows of a table share, except those in its title."""
-    shared, units = table.shared, _units(table)
+    shared = table.shared
+    units = _units(table)
     predicted = shared.get("not-predicted")
     facts = specs.text(
         "board-facts",
@@ -265,7 +257,8 @@ def _facts(table: BoardTable) -> str:
 def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row relation by relation, those that gain most over the combined baseline first, and its
     origin."""
-    entry, units = row.entry, _units(table)
+    entry = row.entry
+    units = _units(table)
     assert isinstance(entry, AttentionSubmission)
     digests = [f"{split} SHA-256 {digest}" for split, digest in sorted(entry.digests.items())]
     return [
@@ -281,7 +274,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     ]
 
 
-def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict[str, Any]]:
+def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[RowRecord]:
     """The relations by each rule and k, largest gain first, those without any last."""
     scores = {name: tables[name].by_group(entry.SYSTEM) for name in PROTOCOLS}
     rivals = {name: tables[name].scores(entry.RIVAL) for name in PROTOCOLS}
@@ -289,7 +282,7 @@ def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[dict
     for measure, (rule, k) in enumerate(TABLE_MEASURES):
         lines = []
         for name, group in tables[PUBLISHED].groups.items():
-            line: dict[str, Any] = {
+            line: RowRecord = {
                 "rule": rule,
                 "k": str(k),
                 "relation": with_marks(name, group.few),
@@ -319,7 +312,7 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
     means = dict(entry.means(entry.tables))
     scores = {BEST_BASELINE: entry.estimates(means, BEST_BASELINE)}
     means.pop(BEYOND_OFFSET, None)
-    for name in _BASELINES[1:]:
+    for name in BASELINES[:-1]:
         if name in kinds_of(table.settings.config):
             scores[name] = entry.estimates(means, name)
     return scores
@@ -330,7 +323,7 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
 
 def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
     """The models of a table with their ranks, best first."""
-    lines: list[dict[str, Any]] = []
+    lines = []
     for row, ranks in zip(table.rows, table.ranks):
         t0 = row.entry.scores(T0)
         titled = {
@@ -357,7 +350,8 @@ def _masked_models(table: BoardTable, links: Mapping[str, str]) -> Section:
 
 def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row by node type and outcome, and its origin."""
-    entry, tables = row.entry, row.entry.tables
+    entry = row.entry
+    tables = entry.tables
     assert isinstance(entry, MaskedSubmission)
     rows = []
     for node_type, outcomes in entry.by_type(tables).items():
@@ -371,7 +365,14 @@ def _masked_details(table: BoardTable, row: BoardRow) -> list[Table]:
         for outcome, (t1, t0, effect) in outcomes.items():
             of_type[outcome] = {"T1": t1, "T0": t0, "effect": effect}
         rows.append(of_type)
-    name, units = f"{_anchor(table)}-node-types", _units(table)
+    name = f"{_anchor(table)}-node-types"
+    units = _units(table)
     types = specs.table("board-node-types", rows, name, filed=False, units=units)
-    dropped, ledger = _listed(entry.dropped), f"SHA-256 {entry.ledger}"
-    return [types, _origin(table, row, "board-masking", dropped=dropped, ledger=ledger)]
+    origin = _origin(
+        table,
+        row,
+        "board-masking",
+        dropped=_listed(entry.dropped),
+        ledger=f"SHA-256 {entry.ledger}",
+    )
+    return [types, origin]

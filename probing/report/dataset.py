@@ -5,7 +5,6 @@ differences."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import datasets
 
 from codesyntax_dataset import annotate, compare, corpus, paper
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.compare import CHANGES, Comparison
 from codesyntax_dataset.errors import ArgumentError
@@ -25,7 +24,7 @@ from codesyntax_dataset.schema import Annotation, Skips, Token
 from codesyntax_dataset.sources import SAMPLE
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.report import figures, specs
-from probing.report.document import Table
+from probing.report.document import Part, Table
 from probing.report.pages import Page, lines_of, page, relations_of, shown
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 @checked
 def show_labels(
-    code: str | os.PathLike | None = None,
+    code: StrPath | None = None,
     *,
     id: int | None = None,
     data: Any = "codesyntax",
@@ -72,7 +71,8 @@ def show_labels(
         annotate(function.code, language_of(name).name, variant_of(name).name) for name in names[1:]
     ]
     every = [edge for labelled in labels for edge in labelled.edges]
-    relations, edges = relations_of(function.name, every, relation), _edges_of_configs(labels)
+    relations = relations_of(function.name, every, relation)
+    edges = _edges_of_configs(labels)
     differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
     by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
     title = f"Labels of {function.name}"
@@ -146,10 +146,11 @@ def compare_labels(
     return compare.compare(bar, configs)
 
 
-def parts(comparison: Comparison) -> list[str | Table]:
+def parts(comparison: Comparison) -> list[Part]:
     """What becomes of the edges of each relation, with examples of those that differ."""
     first, second = comparison.configs
-    units, functions = LANGUAGES[comparison.language].units, comparison.functions
+    units = LANGUAGES[comparison.language].units
+    functions = comparison.functions
     rows = []
     for relation, kinds in comparison.relations.items():
         examples = [_spelt(kind, kinds[kind].example) for kind in CHANGES[1:]]
@@ -183,7 +184,8 @@ def _spelt(kind: str, example: compare.Example | None) -> str:
 def _shortened(text: str) -> str:
     """A text on one line, without its middle if it is long, because edges differ where they begin
     and end."""
-    text, half = " ".join(text.split()), _LONGEST // 2
+    text = " ".join(text.split())
+    half = _LONGEST // 2
     return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
@@ -225,7 +227,7 @@ def collect(
 ) -> DatasetStatistics:
     """Count some configs of a dataset, the splits of each together; `data` and errors are as in
     `load_functions`."""
-    card = Path(data, "README.md") if isinstance(data, (str, os.PathLike)) else None
+    card = Path(data, "README.md") if isinstance(data, StrPath) else None
     text = card.read_text(encoding="utf-8", errors="replace") if card and card.is_file() else ""
     names, counted, omissions = {}, {}, {}
     for config in configs:
@@ -236,10 +238,10 @@ def collect(
     return DatasetStatistics(names, list(splits), counted, omissions)
 
 
-def statistics_parts(collected: DatasetStatistics) -> list[str | Table]:
+def statistics_parts(collected: DatasetStatistics) -> list[Part]:
     """For each config its relations, the paper's counts beside them, and the lengths of its
     functions."""
-    parts: list[str | Table] = []
+    parts: list[Part] = []
     for config, counted in collected.configs.items():
         name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
         parts += [

@@ -8,6 +8,7 @@ import html
 import io
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,13 +32,16 @@ if TYPE_CHECKING:
 from rich.cells import cell_len
 from rich.console import Console
 
-from codesyntax_dataset.safe_files import escaped, printable
+from codesyntax_dataset.safe_files import escaped, plain
 
 Cell = Any
 """A text, a number, None, or a list or tuple: a score in percent is [value, low, high] (low and
 high None if it has no interval) or the value alone; a difference is [value, low, high, p]; an
 effect is the same, and may have marks after p; the score of a chosen baseline is [value, which]; a
 name is [name, marks]."""
+
+RowRecord = dict[str, Any]
+"""A row of a table by names: what its columns make their cells of."""
 
 OVER_REPOSITORIES = "; intervals and p over repositories"
 """Ends the title of every table with intervals or tests that are not over functions."""
@@ -121,11 +125,6 @@ def print_parts(parts: Iterable[object], wide: bool = False) -> None:
         out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
 
 
-def plain(text: str) -> str:
-    """A text without the characters that a terminal would obey."""
-    return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
-
-
 # --------------------------------------------------------------------- tables, figures and sections
 
 
@@ -176,9 +175,10 @@ class Table:
     @property
     def bodies(self) -> dict[tuple[str, ...], list[list[Cell]]]:
         """Values of the filters -> the rows shown with them."""
-        bodies: dict[tuple[str, ...], list[list[Cell]]] = {}
+        bodies = defaultdict(list)
         for row in self.rows:
-            bodies.setdefault(tuple(map(str, row[: self.filters])), []).append(row[self.filters :])
+            chosen = tuple(map(str, row[: self.filters]))
+            bodies[chosen].append(row[self.filters :])
         return bodies
 
     @property
@@ -209,7 +209,7 @@ class Table:
             [column.full_name + part for column in self.columns for part in column.kind.parts]
         )
         for row in [*self.rows, *self.totals]:
-            written: list[Any] = []
+            written = []
             for column, cell in zip(self.columns, row):
                 values = cell if isinstance(cell, (list, tuple)) else [cell]
                 written += [*values, *[None] * (len(column.kind.parts) - len(values))]
@@ -267,14 +267,17 @@ class Table:
             box=box.SIMPLE_HEAD,
             pad_edge=False,
         )
-        group, cells = "", []
+        group = ""
+        cells = []
         for number, column in enumerate(self.shown):
             if column in dropped:
                 continue
-            name, kind = column.name, column.kind
+            name = column.name
+            kind = column.kind
             if column.group:
                 name = f"{column.group if column.group != group else ''}\n{name}"
-            group, heading = column.group, plain(name)
+            group = column.group
+            heading = plain(name)
             texts = [_typed(row[number], kind) for row in self.initial]
             lines = "\n".join([heading, *texts]).split("\n")
             whole = kind.look in "nr"  # no number or name is cut or broken

@@ -12,7 +12,7 @@ from codesyntax_dataset.protocol import EDITS
 from probing.evidence.compared import ModelsCompared, compared_heads
 from probing.evidence.gather import find
 from probing.report import specs
-from probing.report.document import Section, Table
+from probing.report.document import RowRecord, Section, Table
 from probing.report.findings import Findings, Subject
 from probing.report.words import RULE, K, method
 from probing.stats.intervals import family
@@ -30,10 +30,10 @@ def edits(all_findings: Sequence[Findings]) -> list[Section]:
     return [Section("edits", "Edited functions", [*method("edits"), *tables])] if tables else []
 
 
-def edited_models(plain: Findings, all_findings: Sequence[Findings]) -> list[dict[str, Any]]:
+def edited_models(plain: Findings, all_findings: Sequence[Findings]) -> list[RowRecord]:
     """Rows of the models of `plain` findings after edits, in the order of EDITS; p is corrected
     (Holm) for all of these."""
-    rows: list[dict[str, Any]] = []
+    rows: list[RowRecord] = []
     for edit, findings in product(EDITS, all_findings):
         labels = replace(variant_of(plain.config), edit=edit)
         if findings.language != plain.language or variant_of(findings.config) != labels:
@@ -43,9 +43,16 @@ def edited_models(plain: Findings, all_findings: Sequence[Findings]) -> list[dic
                 means = dict(zip(("after", "before"), compared.means))
                 lost = before.functions - compared.functions
                 change = compared.difference.of_mean(RULE, int(K))
-                row = {"edit": edit, "name": before.name, "lost": lost, "change": change}
-                edges = int(compared.edges.sum())
-                rows.append({**row, **means, "functions": compared.functions, "edges": edges})
+                row = {
+                    "edit": edit,
+                    "name": before.name,
+                    "lost": lost,
+                    "change": change,
+                    **means,
+                    "functions": compared.functions,
+                    "edges": int(compared.edges.sum()),
+                }
+                rows.append(row)
     corrected = family([row["change"] for row in rows])
     return [{**row, "change": change} for row, change in zip(rows, corrected)]
 

@@ -139,7 +139,8 @@ class Points(NamedTuple):
 def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
     lines = sum(1 + name.count("\n") for name in names)
-    height, places = max(2.4, 0.22 * lines + 1.1), range(len(names))
+    height = max(2.4, 0.22 * lines + 1.1)
+    places = range(len(names))
     figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:

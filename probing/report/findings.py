@@ -4,13 +4,11 @@ need beside these."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import Language, language_of
@@ -39,13 +37,13 @@ class Score(NamedTuple):
     """A row of the frame, without what it is about."""
 
     value: float
-    low: float = np.nan
-    high: float = np.nan
-    p: float = np.nan
-    n: int = 0
-    functions: int = 0
-    items: int = 0
-    chosen: str = ""
+    low: float
+    high: float
+    p: float
+    n: int
+    functions: int
+    items: int
+    chosen: str
 
 
 @dataclass
@@ -73,10 +71,6 @@ class Subject:
     @property
     def is_model(self) -> bool:
         return self.settings.control is None
-
-    @property
-    def kind(self) -> str:
-        return "model" if self.is_model else "control"
 
 
 @dataclass
@@ -107,9 +101,9 @@ class Findings:
     name: str
     subjects: list[Subject]
     scores: dict[Key, Score]
-    rules: tuple[str, ...] = RULES
-    pairs: dict[tuple[int, int], Estimate] = field(default_factory=dict)
-    trainings: list[Training] = field(default_factory=list)
+    rules: tuple[str, ...]
+    pairs: dict[tuple[int, int], Estimate]
+    trainings: list[Training]
 
     # -------------------------------------------------------------------------------------------------------- scores
 
@@ -180,7 +174,10 @@ class Findings:
         """Who is scored on the same functions -> its kind: models, controls and baselines."""
         controls = dict.fromkeys((RANDOM_BEST, RANDOM_HEAD), "control")
         baselines = dict.fromkeys(kinds_of(self.config), "baseline")
-        return {subject.name: subject.kind for subject in self.subjects} | controls | baselines
+        subjects = {
+            subject.name: "model" if subject.is_model else "control" for subject in self.subjects
+        }
+        return subjects | controls | baselines
 
     @property
     def ranked(self) -> list[Subject]:
@@ -203,8 +200,8 @@ def read_findings(
     data.
     """
     groups = gather.comparable(paths)
-    all_findings: list[Findings] = []
-    names: list[str] = []  # of files
+    all_findings = []
+    names = []  # of files
     for shared, probed in progress(list(groups.items()), desc="gathering", unit="config"):
         language = language_of(shared.config)
         datasets = {other.data for other in groups if other.config == shared.config}
@@ -228,9 +225,9 @@ def _gathered(
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
-    last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
-    names = _distinct_names([model.probed.test for model, _ in last])
-    subjects = [(_subject(name, *pair), pair[0]) for name, pair in zip(names, last)]
+    last = [model for model in evidence if id(model) not in earlier]
+    names = _distinct_names([model.probed.test for model in last])
+    subjects = [(_subject(name, model), model) for name, model in zip(names, last)]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
@@ -276,7 +273,7 @@ def _training(checkpoints: Sequence[gather.Evidence]) -> Training:
 
 def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Score]:
     """Rows of the frame, by the names of models; a system's own rows may come with each model."""
-    known: dict[Key, Score] = {}
+    known = {}
     for name, rows in named:
         for row in rows:
             who = name if row["system"] == scores.MODEL else row["system"]
@@ -285,9 +282,7 @@ def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Scor
     return known
 
 
-def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject:
-    """`whole`: the probes of all functions, of which `model` has those that all subjects could
-    read."""
+def _subject(name: str, model: gather.Evidence) -> Subject:
     test = model.probed.test
     return Subject(
         name=name,
@@ -297,7 +292,7 @@ def _subject(name: str, model: gather.Evidence, whole: gather.Probed) -> Subject
         signature=test.signature,
         layers=test.layers,
         heads=test.heads,
-        probed=whole.test.functions,
+        probed=model.read.test.functions,
         functions=test.functions,
         to_choose_on=model.probed.validation.functions,
         edges=len(test.ledger),

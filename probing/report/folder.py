@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +65,15 @@ class Report:
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
     format: str = "html"
 
+    def all_parts(self) -> Iterator[Part]:
+        """Those of its sections."""
+        for section in self.sections:
+            yield from section.all_parts()
+
     @property
     def answer(self) -> str:
         """The sentence that it opens with."""
-        return next(
-            part
-            for section in self.sections
-            for part in section.all_parts()
-            if isinstance(part, str)
-        )
+        return next(part for part in self.all_parts() if isinstance(part, str))
 
 
 def save(report: Report, output: Path) -> Path:
@@ -123,9 +123,8 @@ def write(report: Report, folder: Path) -> None:
         path: dataclasses.replace(report, title=title, sections=sections)
         for path, (title, sections) in report.models.items()
     }
-    sections = [section for page in (report, *pages.values()) for section in page.sections]
     files: dict[str, str | bytes] = {"README.md": report.readme} if report.readme else {}
-    for part in [part for section in sections for part in section.all_parts()]:
+    for part in chain.from_iterable(page.all_parts() for page in (report, *pages.values())):
         if isinstance(part, Table) and part.filed:
             files[part.file] = part.to_csv()
             if report.format == "latex":
@@ -137,10 +136,8 @@ def write(report: Report, folder: Path) -> None:
                 files[f"figures/{part.name}.{image}"] = as_file(part.draw, image)
     heading = f"# {report.title}\n\n{_marker(report.command)}"
     files[MARKDOWN] = f"{heading}\n\n{markdown(report.sections)}"
-    files |= {
-        "index.html": _page(report),
-        **{path: _page(page, "../") for path, page in pages.items()},
-    }
+    files["index.html"] = _page(report)
+    files |= {path: _page(page, "../") for path, page in pages.items()}
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(

@@ -12,7 +12,7 @@ import numpy as np
 from codesyntax_dataset.protocol import BEYOND_OFFSET
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.report import figures, means, specs
-from probing.report.document import Figure, Section, Table, verdict
+from probing.report.document import Figure, Part, Section, Table, verdict
 from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, read_findings
 from probing.report.scored import ScoredRow
@@ -32,7 +32,7 @@ MOST_ROWS = 12
 def section(all_findings: Sequence[Findings]) -> Section:
     """The answer."""
     known = [findings for findings in all_findings if findings.models]
-    parts: list[str | Table | Figure] = []
+    parts: list[Part] = []
     if one_training(known):
         parts = [means.course_sentence(known)]
         for findings in known:
@@ -55,7 +55,7 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
     return len(names) == 1
 
 
-def answer(files: Sequence[Path], data: Any = None) -> list[str | Table]:
+def answer(files: Sequence[Path], data: Any = None) -> list[Part]:
     """The answer to results in files, as text and tables."""
     parts = section(read_findings(files, data, relations=False)).parts
     return [part for part in parts if not isinstance(part, Figure)]

@@ -4,7 +4,6 @@ positions, the likelier texts of minimal pairs, and the surprisal of the tokens 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
 )
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part, RowRecord
 from probing.report.words import skipped, starred
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -37,18 +36,22 @@ def added(bits: Hits) -> dict[str, Estimate]:
     return bits.each(bits.by_group(WORDS, BOTH))
 
 
-def parts_of(result: InformationResult) -> list[str | Table]:
+def parts_of(result: InformationResult) -> list[Part]:
     """The relations, those to which attention adds most first, their mean, and what is said
     below."""
     hits = information_hits(result)
     adds = added(hits["bits"])
-    rows: list[dict[str, Any]] = []
-    totals: list[dict[str, Any]] = []
-    means: list[Table] = []
+    rows = []
+    totals = []
+    means = []
     for name, scores in sorted(result.relations.items(), key=lambda item: (-item[1].adds, item[0])):
-        relation = starred(name, scores.in_mean)
         rows.append(
-            {"relation": relation, "adds": adds[name], "edges": scores.edges, "scores": scores}
+            {
+                "relation": starred(name, scores.in_mean),
+                "adds": adds[name],
+                "edges": scores.edges,
+                "scores": scores,
+            }
         )
     if mean := result.mean:
         row = {"adds": hits["bits"].mean(WORDS, BOTH).at(0), "scores": mean}
@@ -66,16 +69,16 @@ def parts_of(result: InformationResult) -> list[str | Table]:
     ]
 
 
-def _by_group(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> dict[str, Any]:
+def _by_group(
+    hits: Hits, system: str, against: str | None, keys: Sequence[str]
+) -> dict[str, RowRecord]:
     """Group -> the score or difference by each measure, under its key."""
     estimate = hits.by_group(system, against)
     by_key = {key: hits.each(estimate, measure) for key, measure in zip(keys, hits.measures)}
     return {name: {key: by_key[key][name] for key in by_key} for name in hits.groups}
 
 
-def _means_by_key(
-    hits: Hits, system: str, against: str | None, keys: Sequence[str]
-) -> dict[str, Any]:
+def _means_by_key(hits: Hits, system: str, against: str | None, keys: Sequence[str]) -> RowRecord:
     """The means over groups by each measure, under its key."""
     mean = hits.mean(system, against)
     return {key: mean.at(number) for number, key in enumerate(keys)}
@@ -87,7 +90,7 @@ _WAYS = MODEL, None, ("whole", "place")
 """Who is right about pairs, and the keys of its scores."""
 
 
-def preference_parts(result: PreferenceResult) -> list[str | Table]:
+def preference_parts(result: PreferenceResult) -> list[Part]:
     """The accuracy on minimal pairs, and what is said below."""
     hits = of_pairs(result)
     scores = _by_group(hits, *_WAYS)
@@ -120,12 +123,13 @@ _ROLE_TITLES = (
 )
 
 
-def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
+def surprisal_parts(result: SurprisalResult) -> list[Part]:
     """The tables, each with what it shows in words, and what is said below them."""
-    parts: list[str | Table] = []
+    parts = []
     measured = of_surprisal(result)
     for role, title in zip(ROLES, _ROLE_TITLES):
-        hits, unmatched = measured[role], result.unmatched.get(role, {})
+        hits = measured[role]
+        unmatched = result.unmatched.get(role, {})
         rows = _surprisals(hits, result.node_types[role], unmatched)
         totals = []
         if types := len(hits.counted):
@@ -140,10 +144,11 @@ def surprisal_parts(result: SurprisalResult) -> list[str | Table]:
 
 def _surprisals(
     hits: Hits, groups: Mapping[str, Surprisal], unmatched: Mapping[str, int]
-) -> list[dict[str, Any]]:
+) -> list[RowRecord]:
     """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
     nodes have a star."""
-    rows, gains = [], _by_group(hits, *_GAINS)
+    rows = []
+    gains = _by_group(hits, *_GAINS)
     for name, values in groups.items():
         rows.append(
             {
@@ -161,5 +166,8 @@ def _surprisals(
 def _token_means(measured: Mapping[str, float]) -> dict[str, float]:
     """The means of some tokens: how often their text stands in the functions, and their place in
     percent."""
-    frequency, position = np.exp2(measured["frequency"]), 100 * measured["place"]
-    return {"bits": measured["bits"], "frequency": frequency, "place": position}
+    return {
+        "bits": measured["bits"],
+        "frequency": np.exp2(measured["frequency"]),
+        "place": 100 * measured["place"],
+    }

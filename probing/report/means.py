@@ -71,14 +71,16 @@ def course_sentence(all_findings: Sequence[Findings]) -> str:
 
 def _clause(findings: Findings, training: Training) -> str:
     means, differences = zip(*training.means[HELD_OUT])
-    first, last = means[0], means[-1]
+    first = means[0]
+    last = means[-1]
     change = "does not change significantly"
     if last.low > first.high:
         change = "rises"
     elif last.high < first.low:
         change = "falls"
     places = np.unique(np.linspace(0, len(means) - 1, MOST_STEPS).round().astype(int))
-    passed, passing = passes([difference.low for difference in differences]), "none passes"
+    passed = passes([difference.low for difference in differences])
+    passing = "none passes"
     if passed is not None:
         passing = f"from step {training.steps[passed]:,} on, they pass"
     return specs.text(

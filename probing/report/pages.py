@@ -17,6 +17,7 @@ import jinja2
 import numpy as np
 
 from codesyntax_dataset import annotate, safe_files
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import (
     CodeSyntaxError,
@@ -42,7 +43,7 @@ class Page:
     title: str
     html: str
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: StrPath) -> Path:
         """Write the page to the file `path`; raises LedgerError if it cannot be written, or is
         another file."""
         check_page(path)
@@ -57,7 +58,7 @@ class Page:
         )
 
 
-def check_page(path: str | os.PathLike) -> None:
+def check_page(path: StrPath) -> None:
     """Raise LedgerError for a file that is there and is not a page of ours, which `save` would
     replace."""
     target = Path(path)
@@ -141,9 +142,7 @@ class Shown(NamedTuple):
     edges: list[Edge]
 
 
-def shown(
-    code: str | os.PathLike | None, id: int | None, data: Any, config: str, split: str
-) -> Shown:
+def shown(code: StrPath | None, id: int | None, data: Any, config: str, split: str) -> Shown:
     """The function that is `code`, as text or the path of a file, or that has an `id` in a split of
     `data`.
 
@@ -181,11 +180,13 @@ def check_length(function: Shown, subtokens: int, model: str, longest: int) -> N
         )
 
 
-def _labelled_code(code: str | os.PathLike, config: str) -> Shown:
-    language, variant = language_of(config), variant_of(config)
+def _labelled_code(code: StrPath, config: str) -> Shown:
+    language = language_of(config)
+    variant = variant_of(config)
     name = "the given code"
     if not isinstance(code, str):
-        name, code = os.path.basename(code), _read_code(Path(code), language)
+        name = os.path.basename(code)
+        code = _read_code(Path(code), language)
     try:
         tokens, edges = annotate(code, language.name, variant.name)
     except ParseError as error:

@@ -4,7 +4,6 @@ their errors."""
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import KINDS, kinds_of
@@ -13,14 +12,14 @@ from probing.instruments.attention.errors import (
     ErrorAnalysis,
 )
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part, Table
 from probing.report.findings import Findings, Subject
 from probing.report.scored import ScoredRow
 
 
 def table(findings: Findings, model: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
-    rows: list[ScoredRow] = []
+    rows = []
     for rule, k in product(findings.rules, TABLE_KS):
         rows += _relations_in_order(findings, model, rule, k)
     tested = set()
@@ -55,12 +54,12 @@ def _relations_in_order(findings: Findings, model: Subject, rule: str, k: str) -
 # ------------------------------------------------------------------------------------------- errors
 
 
-def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
+def error_parts(analysis: ErrorAnalysis, rule: str) -> list[Part]:
     """The share of each class in the wrong first choices of each relation."""
     counts = analysis.classes(rule)
     occurring = [name for name, errors in counts.items() if errors]
     by_relation = sorted(analysis.rules[rule].items(), key=lambda item: (-item[1].errors, item[0]))
-    rows: list[list[Any]] = []
+    rows = []
     for relation, entry in by_relation:
         head = f"{entry.layer}-{entry.head}" if entry.errors < entry.edges else None
         shares = [
@@ -73,7 +72,7 @@ def error_parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     edges = sum(entry.edges for _, entry in by_relation)
     shares = [100 * counts[name] / errors for name in occurring]
     table.totals = [["all relations", edges, errors, "", *shares]]
-    parts: list[str | Table] = [table, analysis.signature]
+    parts: list[Part] = [table, analysis.signature]
     if differing := analysis.differing[rule]:
         parts.append(
             f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
 from probing.evidence.gather import by_instrument
@@ -42,8 +41,8 @@ FORMATS = ("html", *FIGURE_FORMATS)
 
 @checked
 def report(
-    results: Sequence[str | os.PathLike],
-    output: str | os.PathLike,
+    results: Sequence[StrPath],
+    output: StrPath,
     data: Any = None,
     format: str = FORMATS[0],
     tell: Any = logger.info,
@@ -73,19 +72,17 @@ def report(
         return save(document, output)
 
 
-def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = logger.info) -> Report:
+def make(results: Sequence[StrPath], data: Any = None, tell: Any = logger.info) -> Report:
     """The report that `report` writes."""
     files = by_instrument(results)
     probed = files.pop(ATTENTION)
     tell("reading results, computing intervals and tests")
-    masked = read_groups(files[MASKING])
-    others = [
-        result
-        for name in files.keys() - {MASKING}
-        for result in INSTRUMENTS[name].result.load_each(files[name])
-    ]
+    masked = read_groups(files.pop(MASKING))
+    others = []
+    for name, of_instrument in files.items():
+        others += INSTRUMENTS[name].result.load_each(of_instrument)
     all_findings = []
-    if probed or not any(files.values()):
+    if probed or not (masked or others):
         all_findings = read_findings(probed, data)
     return Report(
         command=COMMAND,
@@ -157,13 +154,14 @@ def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:
 
 def _config_section(findings: Findings) -> Section:
     about = specs.text("config", findings=findings, first=findings.subjects[0])
-    sections: list[Section] = []
+    sections = []
     if findings.models:
         tables = [relations.table(findings, model) for model in findings.models]
         section = Section(f"{findings.name}-relations", "Relation by relation", tables)
         if len(tables) > MODELS_ON_A_PAGE:
             notice = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
-            section.drawn, section.parts = tables, [notice]
+            section.drawn = tables
+            section.parts = [notice]
         sections.append(section)
     notes = [about]
     if token := variant_of(findings.config).never_predicted:
@@ -172,7 +170,8 @@ def _config_section(findings: Findings) -> Section:
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:
-    rows, skips = [], []
+    rows = []
+    skips = []
     for findings in all_findings:
         for subject in findings.subjects:
             heads = f"{subject.layers} × {subject.heads}"

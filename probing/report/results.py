@@ -14,7 +14,7 @@ from probing.instruments.attention.offsets import best_offsets, is_hard
 from probing.instruments.attention.result import ProbeResult, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part
 from probing.report.words import RULE, K, skipped, starred
 
 if TYPE_CHECKING:  # each is imported by what makes it
@@ -22,13 +22,12 @@ if TYPE_CHECKING:  # each is imported by what makes it
     from probing.evidence.compared import ModelsCompared
 
 
-def parts(result: Any) -> list[str | Table]:
+def parts(result: Any) -> list[Part]:
     """The tables and texts of a result, as its instrument makes them."""
-    tables: list[str | Table] = INSTRUMENTS[result.instrument].parts(result)
-    return tables
+    return INSTRUMENTS[result.instrument].parts(result)
 
 
-def attention(result: ProbeResult) -> list[str | Table]:
+def attention(result: ProbeResult) -> list[Part]:
     """The relations, best first, with the score and its head, that of one offset, and the mean."""
     by_offset = _of_best_offset(result.ledger)
     rows = []
@@ -73,7 +72,7 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
     return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
 
 
-def compared(result: ModelsCompared) -> list[str | Table]:
+def compared(result: ModelsCompared) -> list[Part]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
     difference = result.difference
@@ -83,7 +82,8 @@ def compared(result: ModelsCompared) -> list[str | Table]:
         [starred(name, in_mean), *numbers, difference.on(name, RULE, int(K))]
         for name, in_mean, *numbers in zip(difference.relations, *columns)
     ]
-    counted, edges = int(sum(result.in_mean)), int(result.edges[result.in_mean].sum())
+    counted = int(sum(result.in_mean))
+    edges = int(result.edges[result.in_mean].sum())
     table = specs.table(
         "compared",
         sorted(rows, key=lambda row: (-row[-1].value, row[0])),
@@ -95,7 +95,7 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     return [table]
 
 
-def baselines(result: BaselineResult) -> list[str | Table]:
+def baselines(result: BaselineResult) -> list[Part]:
     """The relations at k = 1 by both protocols, best first, and the mean."""
     from probing.evidence.scores import MEAN, of_offsets_and_keywords
 
@@ -105,17 +105,28 @@ def baselines(result: BaselineResult) -> list[str | Table]:
             by_protocol = scored.setdefault(row["group"], {})
             by_protocol.setdefault(row["protocol"], {})[row["system"]] = row["value"]
     mean = scored.pop(MEAN, {})
-    hits, picks = result.hits[PUBLISHED][BEST_BASELINE].hits, result.picks[PUBLISHED]
+    hits = result.hits[PUBLISHED][BEST_BASELINE].hits
+    picks = result.picks[PUBLISHED]
     rows = []
     for name in sorted(scored, key=lambda name: (-scored[name][PUBLISHED][BEST_BASELINE], name)):
         group = hits.groups[name]
         picked = [*picks.names("offset", RULE, name)[:1], *picks.names("keyword", RULE, name)[:1]]
         relation = starred(name, name in hits.counted) + (" !" if group.few else "")
-        of_relation = {"edges": group.total, "picked": " ".join(map(str, picked))}
-        rows.append({"relation": relation, **of_relation, **scored[name]})
+        row = {
+            "relation": relation,
+            "edges": group.total,
+            "picked": " ".join(map(str, picked)),
+            **scored[name],
+        }
+        rows.append(row)
     counted = [hits.groups[name].total for name in hits.counted]
-    total = {"relation": f"mean of {len(counted)} relations", "edges": sum(counted), "picked": ""}
-    units, kinds = language_of(result.settings.config).units, kinds_of(result.settings.config)
-    totals = [{**total, **mean}]
-    table = specs.table("baselines", rows, totals=totals, result=result, units=units, kinds=kinds)
+    total = {
+        "relation": f"mean of {len(counted)} relations",
+        "edges": sum(counted),
+        "picked": "",
+        **mean,
+    }
+    units = language_of(result.settings.config).units
+    kinds = kinds_of(result.settings.config)
+    table = specs.table("baselines", rows, totals=[total], result=result, units=units, kinds=kinds)
     return [table]

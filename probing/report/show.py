@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from codesyntax_dataset.arguments import Natural, checked
+from codesyntax_dataset.arguments import Natural, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.languages.grammar import checked_node_types
@@ -24,12 +23,14 @@ from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.probe import default_direction
 from probing.instruments.attention.ranking import BatchListener, Plan, Pooled
+from probing.instruments.information.pairs import ReadFunction
 from probing.instruments.masking.masking import Maskable, Masker, masked_copies
 from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
 from probing.models.encoder import Encoder
 from probing.models.load import load, load_restoring
 from probing.models.subtokens import check_language
 from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
+from probing.runs.session import ModelSource
 
 KEPT = 20
 """The largest weights that a page keeps of each token's row; fewer if they would take more than
@@ -42,8 +43,8 @@ one for the weight."""
 
 @checked
 def show(
-    model: str | os.PathLike | tuple,
-    code: str | os.PathLike | None = None,
+    model: ModelSource,
+    code: StrPath | None = None,
     *,
     id: int | None = None,
     data: Any = "codesyntax",
@@ -101,7 +102,8 @@ def _numbers_of(head: str, encoder: Encoder) -> tuple[int, int]:
     """The layer and the number of a head with this name; raises ArgumentError if the model has none
     of it."""
     if named := re.fullmatch(r"(\d+)-(\d+)", head):
-        layer, number = int(named[1]), int(named[2])
+        layer = int(named[1])
+        number = int(named[2])
         if layer < encoder.layers and number < encoder.heads:
             return layer, number
     raise ArgumentError(
@@ -130,11 +132,10 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
     )
     row = {
         "token_start": function.start,
-        "relations": [
-            dict(zip(("relation", "head", "first", "last"), edge)) for edge in function.edges
-        ],
+        "relations": [edge._asdict() for edge in function.edges],
     }
-    whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
+    # every token reads, not only those of edges, because any of them may be clicked
+    whole = ReadFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = default_direction(encoder, config)
     readers = whole.readers(direction)
     fitting = WEIGHT_BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
@@ -148,14 +149,6 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
         "tokens": base64.b64encode(np.stack(listener.tokens).tobytes()).decode(),
         "weights": base64.b64encode(np.stack(listener.weights).tobytes()).decode(),
     }
-
-
-class _WholeFunction(EncodedFunction):
-    """A function of which every token reads, not only those of its edges, because any of them may
-    be clicked."""
-
-    def readers(self, direction: str) -> np.ndarray:
-        return np.flatnonzero(self.alignment.mapped)
 
 
 class _TopTokens(BatchListener):
@@ -180,7 +173,8 @@ class _TopTokens(BatchListener):
         self.weights: list[np.ndarray] = []
 
     def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        tokens_of, weights_of = [], []
+        tokens_of = []
+        weights_of = []
         for _, rows in pooled:
             # stable: equal weights by lower token
             weights, tokens = rows.sort(dim=-1, descending=True, stable=True)
@@ -198,8 +192,8 @@ _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 @checked
 def show_masked(
-    model: str | os.PathLike | tuple,
-    code: str | os.PathLike | None = None,
+    model: ModelSource,
+    code: StrPath | None = None,
     *,
     id: int | None = None,
     data: Any = "codesyntax",
@@ -224,7 +218,8 @@ def show_masked(
     for a node type that the grammar does not have; and ArgumentError for one that is not in the
     function.
     """
-    function, language = shown(code, id, data, config, split), language_of(config).name
+    function = shown(code, id, data, config, split)
+    language = language_of(config).name
     names = checked_node_types(language)
     wanted = [] if node_type is None else checked_node_types(language, [node_type])
     loaded = load_restoring(model, revision=revision, dtype=dtype, device=device)

@@ -9,7 +9,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.silencing.hits import SilencingEffect, silencing_effects
 from probing.instruments.silencing.result import SilencingResult
 from probing.report import specs
-from probing.report.document import Table
+from probing.report.document import Part, Table
 from probing.report.words import skipped
 from probing.stats.intervals import FEW_CLUSTERS
 
@@ -46,7 +46,7 @@ def verdicts(title: str, effects: Mapping[str, SilencingEffect]) -> Table:
     return specs.table("heads-verdicts", [row], verdicts=VERDICTS)
 
 
-def silencing_parts(result: SilencingResult) -> list[str | Table]:
+def silencing_parts(result: SilencingResult) -> list[Part]:
     """The relations, those that heads find best first, with the cost of silencing the best head of
     each."""
     effects = silencing_effects(result)

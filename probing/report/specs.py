@@ -54,7 +54,8 @@ def table(
         filed: as of `Table`.
         words: what its columns and texts name.
     """
-    known, words = _specs()["table"][spec], {**shared_words(), **words}
+    known = _specs()["table"][spec]
+    words = {**shared_words(), **words}
     return Table(
         name or spec,
         _text(known.get("title", ""), words),
@@ -67,13 +68,11 @@ def table(
     )
 
 
-def figure(
-    spec: str, name: str, draw: Callable[[], MatplotlibFigure], /, of: str = "", **words: Any
-) -> Figure:
-    """The figure of a spec. `name`: of its file; `of`: the table of its numbers, by default of that
-    name."""
-    known, words = _specs()["figure"][spec], {**shared_words(), **words}
-    return Figure(name, _text(known["title"], words), _text(known["alt"], words), of or name, draw)
+def figure(spec: str, name: str, draw: Callable[[], MatplotlibFigure], /, **words: Any) -> Figure:
+    """The figure of a spec. `name`: of its file, and of the table with its numbers."""
+    known = _specs()["figure"][spec]
+    words = {**shared_words(), **words}
+    return Figure(name, _text(known["title"], words), _text(known["alt"], words), name, draw)
 
 
 def text(spec: str, /, **words: Any) -> str:

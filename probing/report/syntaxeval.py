@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskSettings
 from probing.report import specs
-from probing.report.document import Part, Section, Table, tested, verdict
+from probing.report.document import Part, RowRecord, Section, Table, tested, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
@@ -84,7 +84,7 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
     gathered = [gather(members) for members in comparable(files)]
     titles = _titles([models[0] for models in gathered])
     files_of = file_names([f"masking-{title.partition(', limit')[0]}" for title in titles])
-    groups: list[MaskedModels] = []
+    groups = []
     for title, file, models in zip(titles, files_of, gathered):
         settings = [model.result.settings for model in models]
         names = distinct([run.model for run in settings], settings, _OF_RUN)
@@ -103,11 +103,15 @@ def sections(groups: Sequence[MaskedModels]) -> list[Section]:
 def _titles(firsts: Sequence[Masked]) -> list[str]:
     """Of groups, from their first models: what differs from the usual, then what tells groups
     apart."""
-    all_settings, titles = [model.result.settings for model in firsts], []
+    all_settings = [model.result.settings for model in firsts]
+    titles = []
     for settings in all_settings:
-        values = {name: getattr(settings, name) for name in _USUAL}
-        unusual = [f"{name} {values[name]}" for name in _USUAL if values[name] != _USUAL[name]]
-        titles.append(", ".join([settings.config, *unusual]))
+        parts = [settings.config]
+        for name, usual in _USUAL.items():
+            value = getattr(settings, name)
+            if value != usual:
+                parts.append(f"{name} {value}")
+        titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
         f"{title}, {model.result.run.parser}" if titles.count(title) > 1 else title
@@ -172,7 +176,7 @@ def _table(group: MaskedModels) -> Table:
     return specs.table("masked", rows, group.name, models=group.models, control=group.control)
 
 
-def _effect_cells(model: Masked, kind: str, similarity: str) -> dict[str, Any]:
+def _effect_cells(model: Masked, kind: str, similarity: str) -> RowRecord:
     (t1, t0), restored, chance = (
         model.arms(kind, outcome).mean(axis=1).tolist()
         for outcome in (similarity, "restored", "log_probability")
@@ -220,11 +224,13 @@ def _floors(group: MaskedModels) -> Table:
 
 
 def _provenance(groups: Sequence[MaskedModels]) -> Section:
-    rows, left_out = [], []
+    rows = []
+    left_out = []
     for group in groups:
         for name, model in group.models.items():
             rows.append({"config": group.title, "model": name, "masked": model})
-            skips, pairs = model.result.skips, {**model.result.dropped, **model.uncompared}
+            skips = model.result.skips
+            pairs = {**model.result.dropped, **model.uncompared}
             for what, reasons in (("functions", skips), ("function and node type", pairs)):
                 for reason, count in reasons.items():
                     if count:
@@ -237,7 +243,7 @@ def _provenance(groups: Sequence[MaskedModels]) -> Section:
 # ------------------------------------------------------------------------------ a result on its own
 
 
-def masking_parts(result: MaskResult) -> list[str | Table]:
+def masking_parts(result: MaskResult) -> list[Part]:
     """The node types, those that lose most first, with both arms and the effect of masking the
     type."""
     measured = hits(result)[SHOWN_SIMILARITY]

@@ -103,7 +103,8 @@ def file_names(names: Sequence[str]) -> list[str]:
     """A plain file name for each of some names, all different."""
     taken: dict[str, None] = {}
     for name in names:
-        plain, number = re.sub(r"[^a-z0-9._-]+", "-", name.lower())[:80].strip("-.") or "model", 1
+        plain = re.sub(r"[^a-z0-9._-]+", "-", name.lower())[:80].strip("-.") or "model"
+        number = 1
         while numbered(plain, number) in taken:
             number += 1
         taken[numbered(plain, number)] = None

@@ -37,10 +37,10 @@ class Batches:
     """
 
     def __init__(self, model: LoadedModel, batch_tokens: int | None = None):
-        kind = model.device.type
-        self.batched = model
-        self.budget = batch_tokens or _TOKENS_ON_DEVICE.get(kind, _TOKENS_ON_DEVICE["cpu"])
-        self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
+        kind = "cuda" if model.device.type == "cuda" else "cpu"
+        self.model = model
+        self.budget = batch_tokens or _TOKENS_ON_DEVICE[kind]
+        self.elements = _ELEMENTS[kind]
 
     def each(
         self,
@@ -50,10 +50,10 @@ class Batches:
     ) -> list[torch.Tensor]:
         """The output of `work` for every batch, from its functions and the model's inputs: on the
         CPU, in order."""
-        device, done, start = self.batched.device, [], 0
+        device, done, start = self.model.device, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
-            inputs = self.batched.inputs([function.ids for function in batch])
+            inputs = self.model.inputs([function.ids for function in batch])
             try:
                 result = work(batch, inputs)
             except RuntimeError as error:
@@ -84,7 +84,7 @@ class Batches:
         return functions[start:end]
 
     def _shrink(self, functions: int, length: int) -> None:
-        if self.batched.device.type == "cuda":
+        if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
         if functions > 1:
             self.budget = functions // 2 * length
@@ -92,7 +92,7 @@ class Batches:
             self.elements = 1  # as little as possible, which cannot be reduced further
         else:
             raise ModelError(
-                f"out of memory for one function of {length} sub-tokens on {self.batched.device}: lower --max-length, "
+                f"out of memory for one function of {length} sub-tokens on {self.model.device}: lower --max-length, "
                 "or use a larger device"
             )
 

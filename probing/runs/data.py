@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -30,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 from huggingface_hub import constants
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
@@ -37,7 +39,7 @@ from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import EdgeCell
 from probing.runs.saved import field_of, found_at, read_text
-from probing.runs.settings import Limit, Sample, Settings, limit_of
+from probing.runs.settings import ControlledSettings, Limit, Sample, limit_of
 
 if TYPE_CHECKING:
     import datasets
@@ -70,11 +72,12 @@ def assign_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
     ) -> list[EdgeCell]:
         words = [code[start:end] for start, end in zip(starts, ends)]
         visible = np.array([token for token, word in enumerate(words) if word.strip()], np.int64)
-        assigned: list[EdgeCell] = []
+        assigned = []
         for edge in relations:
             others = visible[visible != edge["head"]]
             if len(others):
-                here, most = int(np.searchsorted(others, edge["head"])), len(others) - 1
+                here = int(np.searchsorted(others, edge["head"]))
+                most = len(others) - 1
                 task = (
                     hashlib.sha256(
                         f"{seed} {edge['relation']} {words[edge['head']]}".encode()
@@ -134,7 +137,7 @@ def redraw_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
 def _relabelled(table: pa.Table, relabel: Callable[..., list[EdgeCell]]) -> pa.Table:
     """The functions with the edges that `relabel` gives for _LABELLED and the place of each."""
     columns = [table[name].to_pylist() for name in _LABELLED]
-    edges = [relabel(*row, place) for place, row in enumerate(zip(*columns))]
+    edges = [relabel(*row, index) for index, row in enumerate(zip(*columns))]
     relations = table.schema.field("relations")
     number = table.schema.get_field_index("relations")
     return table.set_column(number, relations, pa.array(edges, relations.type))
@@ -157,6 +160,11 @@ class Row(TypedDict):
     index: int
 
 
+def words_of(row: Row) -> list[str]:
+    """The texts of the tokens of a function."""
+    return [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
+
+
 class Functions(NamedTuple):
     """The functions that a run reads: those of a split, or of the part `limit` of it, as a control
     has them.
@@ -177,6 +185,10 @@ class Functions(NamedTuple):
     location: Any
     folder: Path | None
 
+    def each_row(self) -> Iterator[Row]:
+        """The rows of the functions, as of `rows`."""
+        return chain.from_iterable(rows(self.table, self.limit))
+
 
 def read_functions(
     data: Any,
@@ -195,11 +207,7 @@ def read_functions(
     table = labels_of(table, control, seed)
     if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(table):
         limit = None
-    folder = (
-        Path(data).resolve()
-        if isinstance(data, (str, os.PathLike)) and os.path.isdir(data)
-        else None
-    )
+    folder = Path(data).resolve() if isinstance(data, StrPath) and os.path.isdir(data) else None
     return Functions(
         table,
         name,
@@ -229,7 +237,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[pa.Table, str]:
     language = language_of(config)
     needed = PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
     columns = [*dict.fromkeys((*needed, "repo"))]
-    if isinstance(data, (str, os.PathLike)):
+    if isinstance(data, StrPath):
         location = os.fspath(data)
         if os.path.isdir(location):
             table, version = read_split(Path(location), config, split, columns)
@@ -260,7 +268,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[pa.Table, str]:
                 f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in "
                 f"{language.name}"
             )
-    if not isinstance(data, (str, os.PathLike)):
+    if not isinstance(data, StrPath):
         name = _name_of_loaded(dataset, config, split)
     read = dataset.select_columns([name for name in columns if name in dataset.column_names])
     return read.with_format("arrow")[:], name
@@ -308,7 +316,8 @@ def _split_of(data: Any, split: str) -> datasets.Dataset:
 def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
     """Name and version of a loaded dataset, after checking that it is what was requested, as far as
     it knows."""
-    info, known = dataset.info, dataset.info.config_name in CONFIGS
+    info = dataset.info
+    known = info.config_name in CONFIGS
     if known and info.config_name != config:
         raise DatasetError(
             f"the dataset is of the config {info.config_name!r}, not {config!r}: request its own config, or load that "
@@ -338,7 +347,7 @@ def _not_whole(reason: str) -> DatasetError:
     )
 
 
-def find_data(result: str | os.PathLike, settings: Any) -> str:
+def find_data(result: StrPath, settings: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
     `settings`: the result's settings. A dataset on the Hub is found by its id. A folder is searched
@@ -373,7 +382,9 @@ def find_data(result: str | os.PathLike, settings: Any) -> str:
 def labels_read(table: pa.Table, settings: Any) -> str:
     """The digest of the labels that a run with these settings reads of a split."""
     control, seed = (
-        (settings.control, settings.seed) if isinstance(settings, Settings) else (None, None)
+        (settings.control, settings.seed)
+        if isinstance(settings, ControlledSettings)
+        else (None, None)
     )
     return label_digest(labels_of(table, control, seed), settings.limit)
 
@@ -486,17 +497,15 @@ def rows(table: pa.Table, limit: Limit) -> Iterator[list[Row]]:
         yield chunk
 
 
-def pairs(table: pa.Table, limit: Limit) -> Iterator[list[dict[str, Any]]]:
-    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `index` of
-    each in the split.
+def pairs(table: pa.Table, limit: Limit) -> Iterator[dict[str, Any]]:
+    """The rows of a part of minimal pairs, with PAIR_COLUMNS and the `index` of each in the split.
 
     Raises DatasetError for a pair of equal texts.
     """
-    for chunk in _chunks(table, limit):
-        for row in chunk:
-            if row["good"] == row["bad"]:
-                raise DatasetError(f"pair {row['id']}: both texts are the same")
-        yield chunk
+    for row in chain.from_iterable(_chunks(table, limit)):
+        if row["good"] == row["bad"]:
+            raise DatasetError(f"pair {row['id']}: both texts are the same")
+        yield row
 
 
 def _chunks(table: pa.Table, limit: Limit) -> Iterator[list[Any]]:

@@ -18,7 +18,8 @@ class TorchProcesses(Processes):
     """
 
     def __init__(self) -> None:
-        cuda, number = torch.cuda.is_available(), int(os.environ.get("LOCAL_RANK", "0"))
+        cuda = torch.cuda.is_available()
+        number = int(os.environ.get("LOCAL_RANK", "0"))
         self.device = f"cuda:{number}" if cuda else "cpu"
         if cuda:
             if number >= torch.cuda.device_count():
@@ -31,7 +32,8 @@ class TorchProcesses(Processes):
         if not torch.distributed.is_initialized():
             torch.distributed.init_process_group("nccl" if cuda else "gloo")
         self._place = torch.device(self.device)
-        self.count, self.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
+        self.count = torch.distributed.get_world_size()
+        self.rank = torch.distributed.get_rank()
 
     def wait(self) -> None:
         torch.distributed.barrier()
@@ -45,6 +47,6 @@ class TorchProcesses(Processes):
         torch.distributed.send_object_list([value], dst=0, device=self._place)
 
     def receive(self, source: int) -> Any:
-        received: list[Any] = [None]
+        received = [None]
         torch.distributed.recv_object_list(received, src=source, device=self._place)
         return received[0]

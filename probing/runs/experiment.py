@@ -22,6 +22,7 @@ import filelock
 import numpy as np
 from tqdm import tqdm
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
@@ -32,6 +33,7 @@ from probing.runs.data import Functions, read_functions
 from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes
 from probing.runs.progress import progress
+from probing.runs.records import JsonObject
 from probing.runs.saved import Result, check_ours, paths_from
 from probing.runs.session import Session, found
 from probing.runs.settings import ControlledSettings
@@ -128,7 +130,8 @@ class Experiment(ABC, Generic[F, R]):
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
         provenance that other instruments do not have, except SETTING_FIELDS.
         """
-        data, provenance = self.data, self.RESULT.PROVENANCE
+        data = self.data
+        provenance = self.RESULT.PROVENANCE
         if not readable:
             raise LedgerError(
                 f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
@@ -150,8 +153,6 @@ class Experiment(ABC, Generic[F, R]):
         if issubclass(kind, ControlledSettings):
             seed = None if data.control is None else data.seed
             known |= {"dtype": model.precision, "control": data.control, "seed": seed}
-        if "instrument" in kind.model_fields:
-            known["instrument"] = self.RESULT.LEDGER.INSTRUMENT
         shared = {
             "settings": known,
             provenance.VERSIONED: provenance.VERSION,
@@ -165,6 +166,11 @@ class Experiment(ABC, Generic[F, R]):
         }
         longest_first = sorted(readable, key=lambda function: (-len(function.ids), function.index))
         return Prepared(provenance.model_validate({**shared, **more}), longest_first)
+
+    def ledger(self, names: Sequence[str], cells: Sequence[Any]) -> Any:
+        """The ledger of numbered rows, in order; `names` and `cells`: of its groups and rows."""
+        kind = self.RESULT.LEDGER
+        return kind(list(names), np.array(cells, kind.ROW), self.made).sorted()
 
     @cached_property
     def _prepared(self) -> Prepared[F]:
@@ -183,14 +189,9 @@ class Experiment(ABC, Generic[F, R]):
         return self.provenance.settings
 
     @cached_property
-    def made(self) -> dict[str, Any]:
+    def made(self) -> JsonObject:
         """The settings of the ledger."""
         return self.provenance.model_dump(mode="json")
-
-    @property
-    def name(self) -> str:
-        """A file name that two different experiments never share."""
-        return self.settings.name
 
     @property
     def parts(self) -> list[list[F]]:
@@ -201,7 +202,7 @@ class Experiment(ABC, Generic[F, R]):
 
 
 def run(
-    experiment: Experiment[F, R], output: str | os.PathLike | None = None, shard: str | None = None
+    experiment: Experiment[F, R], output: StrPath | None = None, shard: str | None = None
 ) -> R | None:
     """The result of an experiment in the main process, None in the others.
 
@@ -213,7 +214,8 @@ def run(
     Raises ArgumentError for a shard that cannot be, and LedgerError if the folder cannot be written
     to, or another run of the experiment is writing to it.
     """
-    processes, folder = experiment.session.processes, None if output is None else Path(output)
+    processes = experiment.session.processes
+    folder = None if output is None else Path(output)
     share = checked_shard(shard, folder, processes)
     slot = None if share else _slot(experiment)
     result: Any = None
@@ -313,17 +315,19 @@ def _slot(experiment: Experiment) -> Slot | None:
         "device": (session.device or default_device()).partition(":")[0],
         "session": [session.step, session.dtype, session.max_length],
         "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
-        "asked": {**experiment.asked},
+        "asked": experiment.asked,
     }
     return Slot(cache, cache_dir.key(made_of), named[1])
 
 
 def _run_in(experiment: Experiment, output: Path) -> Any:
     """The result, saved in a folder, where an earlier run may have left it or parts of it."""
-    processes, data_folder = experiment.session.processes, experiment.data.folder
-    file, result = output / f"{experiment.name}.json", None
+    processes = experiment.session.processes
+    data_folder = experiment.data.folder
+    file = output / f"{experiment.settings.name}.json"
+    result = None
     check_ours(file)
-    with _parts_in(output, experiment.name, processes) as folder:
+    with _parts_in(output, experiment.settings.name, processes) as folder:
         if processes.main:
             result = experiment.RESULT.finished(file, experiment.made, data_folder)
         if not processes.share(result is not None):
@@ -337,7 +341,8 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
 def _whole_result(experiment: Experiment, folder: Path | None) -> Any:
     """The result in the main process, of the parts that all processes run, each saved in
     `folder`."""
-    processes, count = experiment.session.processes, len(experiment.parts)
+    processes = experiment.session.processes
+    count = len(experiment.parts)
     ledgers = _ledgers(experiment, range(processes.rank, count, processes.count), folder)
     if not processes.main:
         for ledger in ledgers.values():
@@ -365,7 +370,7 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
         )
         return
     shard = Shard(shard.number, min(shard.total, parts))
-    name = f"{experiment.name}.{shard}"
+    name = f"{experiment.settings.name}.{shard}"
     file = output / f"{name}.parquet"
     with _parts_in(output, name, experiment.session.processes) as folder:
         if _load(experiment, file, shard) is None:
@@ -385,12 +390,14 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
     """The ledgers of some parts, by number: those in `folder`, and the others, which are saved
     there."""
     parts = experiment.parts
-    ledgers: dict[int, Any] = {}
-    total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
+    ledgers = {}
+    total = sum(len(parts[number]) for number in numbers)
+    main = experiment.session.processes.main
     title = f"{experiment.RESULT.LEDGER.COMMAND} {experiment.settings.model}"
     with progress(total=total, desc=title, unit=experiment.RESULT.UNIT, main=main) as bar:
         for number in numbers:
-            file, shard = folder and folder / f"{number:05d}.parquet", Shard(number + 1, len(parts))
+            file = folder and folder / f"{number:05d}.parquet"
+            shard = Shard(number + 1, len(parts))
             ledger = _load(experiment, file, shard) if file else None
             if ledger is not None:
                 bar.update(len(parts[number]))

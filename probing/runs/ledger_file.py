@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.safe_files import is_name
-from probing.runs.records import Count, Record, explain
+from probing.runs.records import Count, JsonObject, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
 PREFERENCE, SURPRISAL = "preference", "surprisal"
@@ -49,7 +50,7 @@ _MOST_SHARDS = 10_000
 
 
 def save(
-    path: str | os.PathLike,
+    path: StrPath,
     columns: Mapping[str, pa.Array],
     header: Mapping[str, Any],
     repeated: Sequence[str],
@@ -81,14 +82,14 @@ class Opened(NamedTuple):
     `status` of its file."""
 
     table: pa.Table
-    header: dict[str, Any]
+    header: JsonObject
     schema: pa.Schema
     status: tuple[int, ...]
 
 
 @contextmanager
 def opened(
-    path: str | os.PathLike, kind: str, command: str, columns: Sequence[str] | None = None
+    path: StrPath, kind: str, command: str, columns: Sequence[str] | None = None
 ) -> Iterator[Opened]:
     """The contents of a ledger; any failure to read it is a LedgerError.
 
@@ -97,7 +98,8 @@ def opened(
     """
     with _refusing(path, kind, command):
         with safe_files.opened(path) as file:
-            status, parquet = _status(file), pq.ParquetFile(file)
+            status = _status(file)
+            parquet = pq.ParquetFile(file)
             _check_size(parquet, os.fstat(file.fileno()).st_size)
             table = parquet.read(columns=columns)
         header = json.loads(table.schema.metadata[_METADATA])
@@ -106,7 +108,7 @@ def opened(
 
 
 def parts(
-    path: str | os.PathLike,
+    path: StrPath,
     kind: str,
     command: str,
     column: str,
@@ -132,7 +134,7 @@ def _status(file: BinaryIO) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _check_same(file: BinaryIO, status: tuple[int, ...], path: str | os.PathLike) -> None:
+def _check_same(file: BinaryIO, status: tuple[int, ...], path: StrPath) -> None:
     if _status(file) != status:
         raise LedgerError(
             f"{path} was written to while it was read: give the command again, when nothing writes to it"
@@ -145,7 +147,7 @@ def _check_full(columns: Sequence[pa.Array]) -> None:
 
 
 @contextmanager
-def _refusing(path: str | os.PathLike, kind: str, command: str) -> Iterator[None]:
+def _refusing(path: StrPath, kind: str, command: str) -> Iterator[None]:
     try:
         yield
     except LedgerError:
@@ -169,13 +171,13 @@ def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
         raise ValueError(f"{packed:,} bytes unpack to {unpacked:,}")
 
 
-def instrument_of(path: str | os.PathLike) -> str | None:
+def instrument_of(path: StrPath) -> str | None:
     """The instrument, by the header of a ledger; None for a file of another kind, or that cannot be
     read."""
     return kind_of(path)[0]
 
 
-def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
+def kind_of(path: StrPath) -> tuple[str | None, Any]:
     """`instrument_of` and the settings in the header of a ledger, which is not read further."""
     try:
         with safe_files.opened(path) as file:
@@ -259,7 +261,7 @@ def load_shard(file: Path, read: Callable[[Path], Any]) -> tuple[Any, ShardRecor
     return table, record
 
 
-def split_shard(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
+def split_shard(file: Path, settings: Any) -> tuple[JsonObject, ShardRecord]:
     """The origin of the ledger in a shard's file, and the record of the shard, from the settings
     there."""
     if not isinstance(settings, dict) or "shard" not in settings:
@@ -298,13 +300,18 @@ class RowLedger:
 
     names: list[str]
     rows: np.ndarray
-    settings: dict[str, Any]
+    settings: JsonObject
     repositories: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def function(self) -> np.ndarray:
         """The place in the split of the function of each row."""
         return self.rows["function"]
+
+    @property
+    def group_names(self) -> np.ndarray:
+        """The name of the group of each row: (N,)."""
+        return np.array(self.names, object)[self.rows[self.GROUP_COLUMN]]
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -362,12 +369,10 @@ class RowLedger:
         order = np.lexsort([self.rows[name] for name in reversed(self.ORDER)])
         return type(self)(self.names, self.rows[order], self.settings)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
         none."""
-        columns: dict[str, pa.Array] = {
-            name: pa.array(self.rows[name]) for name in self.ROW.names or ()
-        }
+        columns = {name: pa.array(self.rows[name]) for name in self.ROW.names or ()}
         columns[self.GROUP_COLUMN] = pa.DictionaryArray.from_arrays(
             columns[self.GROUP_COLUMN], self.names
         )
@@ -379,10 +384,11 @@ class RowLedger:
         save(path, columns, header, repeated=self.DICTIONARY_COLUMNS)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: StrPath) -> Self:
         """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
         with opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
-            names, settings = header[f"{cls.GROUP_COLUMN}s"], header["settings"]
+            names = header[f"{cls.GROUP_COLUMN}s"]
+            settings = header["settings"]
             if header["instrument"] != cls.INSTRUMENT or not all(map(is_name, names)):
                 raise ValueError("another kind of ledger")
             places = {name: number for number, name in enumerate(names)}
@@ -399,7 +405,7 @@ class RowLedger:
         return cls(names, rows, settings)
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> Self:
+    def open(cls, path: StrPath) -> Self:
         """Read a ledger; its rows are few, and stay in memory."""
         return cls.load(path)
 

@@ -47,7 +47,8 @@ class _Lines(tqdm):
 def silent() -> Iterator[None]:
     """No progress, no messages of ours below errors and no warnings of libraries, until the block
     ends."""
-    before, ours = os.environ.get("TQDM_DISABLE"), logging.getLogger("probing")
+    before = os.environ.get("TQDM_DISABLE")
+    ours = logging.getLogger("probing")
     level = ours.level
     os.environ["TQDM_DISABLE"] = "1"
     ours.setLevel(logging.ERROR)

@@ -20,6 +20,9 @@ from codesyntax_dataset.errors import CodeSyntaxError, EntryError
 PLAIN = "[ -;=?-~]"
 """A pattern for one printable ASCII character except < and >."""
 
+JsonObject = dict[str, Any]
+"""An object of JSON: the values of its fields, by name."""
+
 _MOST_FIELDS = 10_000
 
 
@@ -48,6 +51,9 @@ listed = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) e
 
 Number = Annotated[int, Field(ge=0, le=2**53)]
 """A count, possibly 0, that a float can hold."""
+
+Numbers = dict[str, Number]
+"""Counts by name, such as those of reasons."""
 
 Texts = Annotated[tuple[str, ...], listed]
 
@@ -85,7 +91,8 @@ def explain(error: ValidationError, what: str) -> str:
     """The first thing that is wrong with `what`: where it stands, what came, and what was
     expected."""
     first = error.errors(include_url=False)[0]
-    kind, context = first["type"], first.get("ctx", {})
+    kind = first["type"]
+    context = first.get("ctx", {})
     raised = context.get("error")
     if isinstance(raised, CodeSyntaxError):  # of a check of several fields, which says all
         return str(raised)
@@ -146,10 +153,10 @@ def parse(data: bytes, most: int) -> Any:
         raise EntryError(f"the file is not JSON in UTF-8: {error}") from error
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
     if len(pairs) > _MOST_FIELDS:  # each unknown one is looked at when the fields are checked
         raise EntryError(f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}")
-    fields: dict[str, Any] = {}
+    fields = {}
     for name, value in pairs:
         if name in fields:
             raise EntryError(f"the field {shown(name)} occurs twice")
@@ -164,8 +171,6 @@ def _no_constant(name: str) -> None:
 def shown(value: Any) -> str:
     """A value for messages: short, and in ASCII."""
     text = (
-        ascii(value)
-        if isinstance(value, (str, int, float, bool, type(None)))
-        else f"a {type(value).__name__}"
+        ascii(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     )
     return text if len(text) <= 80 else f"{text[:77]}..."

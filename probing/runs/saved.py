@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import Field, PrivateAttr, ValidationError
 
 from codesyntax_dataset import safe_files
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.clusters import read_repositories
-from probing.runs.records import Count, Record, explain, parse
+from probing.runs.records import Count, JsonObject, Record, explain, parse
 from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class Ledger(Protocol):
     """The measurements, row by row; every number of a result follows from it. `settings`: how it
     was made, as JSON."""
 
-    settings: dict[str, Any]
+    settings: JsonObject
     repositories: np.ndarray | None
 
     @property
@@ -51,15 +52,19 @@ class Ledger(Protocol):
     def function(self) -> np.ndarray: ...
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> Self:
+    def open(cls, path: StrPath) -> Self:
         """Raises LedgerError for a file that is not such a ledger, or is damaged."""
 
-    def save(self, path: str | os.PathLike) -> None: ...
+    def save(self, path: StrPath) -> None: ...
 
     def digest(self) -> str: ...
 
 
 L = TypeVar("L", bound=Ledger)
+
+Measured = tuple[dict[str, int], dict[str, Any]]
+"""The counts that are parts of a signature, and the fields of a result that its provenance does not
+have."""
 
 
 class Circumstances(Record):
@@ -74,8 +79,8 @@ class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
     VERSION: of the instrument, in the field VERSIONED, raised whenever the same settings give other
-    numbers; SIGNED: the kind of its signature, and the names of the parts that follow those of all
-    runs.
+    numbers; SIGNATURE_FIELDS: the kind of its signature, and the names of the parts that follow
+    those of all runs.
     """
 
     VERSION: ClassVar[int]
@@ -95,7 +100,8 @@ class Provenance(Record):
     def of(cls, ledger: Ledger) -> Self:
         """Raises LedgerError if the ledger does not say how it was made, or is of another
         version."""
-        recorded, again = ledger.settings, f"run `codesyntax {ledger.COMMAND}` again"
+        recorded = ledger.settings
+        again = f"run `codesyntax {ledger.COMMAND}` again"
         whole = isinstance(recorded, dict) and "settings" in recorded
         if whole and (version := recorded.get(cls.VERSIONED, 1)) != cls.VERSION:
             raise LedgerError(
@@ -193,14 +199,14 @@ class Result(Record, Generic[L]):
             **numbers,
         }
         result = cls(**fields)
-        result._ledger, result._data_folder = ledger, data_folder
+        result._ledger = ledger
+        result._data_folder = data_folder
         return result
 
     @classmethod
     @abstractmethod
-    def measured(cls, ledger: L, provenance: Any) -> tuple[dict[str, int], dict[str, Any]]:
-        """The counts that are parts of the signature, and the fields of the result that its
-        provenance does not have; raises LedgerError as `from_ledger`."""
+    def measured(cls, ledger: L, provenance: Any) -> Measured:
+        """What follows from the ledger; raises LedgerError as `from_ledger`."""
 
     @classmethod
     def from_file(cls, ledger: Path, data_folder: Path | None = None) -> Self:
@@ -229,7 +235,7 @@ class Result(Record, Generic[L]):
             fields |= paths_from(folder, self.data_folder, self._model_place)
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> JsonObject:
         return {
             **self.model_dump(mode="json", by_alias=True, exclude=_PATH_FIELDS),
             "ledger": self.ledger.digest(),
@@ -245,14 +251,8 @@ class Result(Record, Generic[L]):
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         settings = self.settings
-        control, seed = getattr(settings, "control", None), getattr(settings, "seed", None)
-        return self._titled(
-            settings.model,
-            *(
-                f"{variation} {seed}" if variation == control else variation
-                for variation in settings.deviations
-            ),
-        )
+        controls = [f"{control} {settings.seed}" for control in settings.deviations]
+        return self._titled(settings.model, *controls)
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings
@@ -263,7 +263,8 @@ class Result(Record, Generic[L]):
     def difference(self, text: str) -> str | None:
         """The difference between a result in JSON and this one, except in its places; None if it
         does not."""
-        computed, written = self._fields(), _object(text)
+        computed = self._fields()
+        written = _object(text)
         try:
             self.read(text)
         except LedgerError as error:
@@ -272,13 +273,13 @@ class Result(Record, Generic[L]):
         different = [name for name in names if computed.get(name) != written.get(name)]
         return f"other {different[0]}" if different else None
 
-    def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
+    def paths(self, folder: StrPath) -> tuple[Path, Path]:
         """The paths of the result and its ledger in `folder`: `<name>.json` and
         `<name>.ledger.parquet`."""
         result = Path(folder) / f"{self.settings.name}.json"
         return result, ledger_path(result)
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: StrPath) -> Path:
         """Write the result and its ledger into the folder `path`; return the path of the result's
         JSON."""
         target, ledger = self.paths(path)
@@ -288,12 +289,13 @@ class Result(Record, Generic[L]):
         return write(target, self.to_json(target.parent))
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: StrPath) -> Self:
         """Load the result at `path`, recomputed from the ledger beside it.
 
         Raises LedgerError if one of the two is missing or damaged, or if they differ.
         """
-        text, folder = read_text(path), Path(path).parent
+        text = read_text(path)
+        folder = Path(path).parent
         result = cls.from_file(ledger_path(path), found_at(folder, field_of(text, "data_path")))
         result.of_model_at(found_at(folder, field_of(text, "model_path")))
         if difference := result.difference(text):
@@ -311,7 +313,8 @@ class Result(Record, Generic[L]):
         Raises LedgerError if it is not a ledger, or another one. What else is wrong with the result
         does not matter.
         """
-        result, file = cls.from_file(ledger), result_path(ledger)
+        result = cls.from_file(ledger)
+        file = result_path(ledger)
         if ledger.name.endswith(_LEDGER) and file.exists():
             digest = field_of(read_text(file), "ledger")
             if digest is not None and digest != result.ledger.digest():
@@ -344,9 +347,7 @@ class Result(Record, Generic[L]):
         return [result for _, result in runs.values()]
 
     @classmethod
-    def finished(
-        cls, file: Path, settings: dict[str, Any], data_folder: Path | None
-    ) -> Self | None:
+    def finished(cls, file: Path, settings: JsonObject, data_folder: Path | None) -> Self | None:
         """The result of an earlier run with the settings `settings`, if it is complete; its data is
         in `data_folder`."""
         try:
@@ -376,7 +377,7 @@ def check_ours(file: Path) -> None:
         )
 
 
-def read_text(path: str | os.PathLike) -> str:
+def read_text(path: StrPath) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer
     format."""
     try:
@@ -395,13 +396,13 @@ def read_text(path: str | os.PathLike) -> str:
     return text
 
 
-def ledger_path(result: str | os.PathLike) -> Path:
+def ledger_path(result: StrPath) -> Path:
     """The path of a result's ledger, beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + _LEDGER)
 
 
-def result_path(ledger: str | os.PathLike) -> Path:
+def result_path(ledger: StrPath) -> Path:
     """The path of the JSON of the result whose ledger this is."""
     path = Path(ledger)
     return path.with_name(path.name.removesuffix(_LEDGER) + ".json")
@@ -413,7 +414,7 @@ def field_of(text: str, name: str) -> Any:
 
 
 @lru_cache(maxsize=1)  # several fields of one text
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> JsonObject:
     """The object in a text of JSON; empty if there is none."""
     try:
         fields = parse(text.encode(), LARGEST_RESULT)
@@ -439,7 +440,8 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
 def path_from(folder: Path, path: Path) -> str:
     """The path of `path`, from `folder`; from the user's home, `~/...`, if both share no folder
     below it."""
-    home, path = Path.home().resolve(), path.resolve()
+    home = Path.home().resolve()
+    path = path.resolve()
     below_home = {path, *path.parents} - {home, *home.parents}
     if path.is_relative_to(home) and below_home.isdisjoint(folder.resolve().parents):
         return f"~/{path.relative_to(home).as_posix()}"

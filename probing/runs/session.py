@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import PAPER_LENGTH
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from probing.models.encoder import Encoder, LanguageModel
     from probing.models.masked import RestoringModel, ScoringModel
+
+ModelSource = StrPath | tuple
+"""A Hub id, a local folder or file, or a (model, tokenizer) pair."""
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 
@@ -34,7 +38,7 @@ class Session:
 
     def __init__(
         self,
-        model: str | os.PathLike | tuple,
+        model: ModelSource,
         *,
         revision: str | None = None,
         step: int | None = None,
@@ -43,7 +47,8 @@ class Session:
         max_length: int = PAPER_LENGTH,
         alone: bool = False,
     ):
-        self.processes, self.named = processes_of_run(alone), True
+        self.processes = processes_of_run(alone)
+        self.named = True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length = revision, step, max_length
         self.dtype = str(dtype).removeprefix("torch.")
@@ -51,14 +56,14 @@ class Session:
         self._forms: dict[tuple[str, int | None], Any] = {}
 
     @classmethod
-    def of(cls, model: str | os.PathLike | tuple | Session, **options: Any) -> Session:
+    def of(cls, model: ModelSource | Session, **options: Any) -> Session:
         """`model`, if it is a session, which says everything `options` itself, or a new one."""
         return model if isinstance(model, Session) else cls(model, **options)
 
     @classmethod
     def again(
         cls,
-        file: str | os.PathLike,
+        file: StrPath,
         settings: Any,
         model: Any = None,
         device: str | torch.device | None = None,
@@ -109,17 +114,18 @@ class Session:
         """What a function of `probing.models.load` makes of the model, once."""
         from probing.models import load  # transformers takes seconds to import
 
-        if (loader, random_weights) not in self._forms:
-            arguments = {
-                "revision": self.revision,
-                "device": self.device,
-                "max_length": self.max_length,
+        form = loader, random_weights
+        if form not in self._forms:
+            load_form = getattr(load, loader)
+            self._forms[form] = load_form(
+                self.model,
+                revision=self.revision,
+                device=self.device,
+                max_length=self.max_length,
+                random_weights=random_weights,
                 **options,
-            }
-            self._forms[loader, random_weights] = getattr(load, loader)(
-                self.model, random_weights=random_weights, **arguments
             )
-        return self._forms[loader, random_weights]
+        return self._forms[form]
 
     def is_of(self, revision: str) -> bool:
         """True if a loaded form of the model has this revision, or is a copy of what has it.
@@ -160,17 +166,15 @@ def found(model: str, revision: str | None = None) -> tuple[str, str]:
         return location.name, location.contents()
 
 
-def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]:
+def find_model(file: StrPath, settings: Any) -> tuple[str, str | None]:
     """Locate the model of the result in a file, which has these settings, and its revision on the
     Hub.
 
     A local model is searched at the path in the result, and by its name in the working directory.
     Raises ModelError if it is gone.
     """
-    name, recorded = (
-        settings.model,
-        found_at(Path(file).parent, field_of(read_text(file), "model_path")),
-    )
+    name = settings.model
+    recorded = found_at(Path(file).parent, field_of(read_text(file), "model_path"))
     if recorded is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
     for path in [name] if recorded is None else [str(recorded), name]:

@@ -38,7 +38,8 @@ def _seconds_of_layers(threads: int) -> float:
     """The time for some layers of a small model with this many threads, after a first one that
     starts them."""
     torch.set_num_threads(threads)
-    states, weights = torch.ones(256, 384), torch.full((384, 384), 1 / 384)
+    states = torch.ones(256, 384)
+    weights = torch.full((384, 384), 1 / 384)
     with torch.inference_mode():
         states = torch.nn.functional.gelu(states @ weights)
         start = time.perf_counter()

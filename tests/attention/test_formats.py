@@ -139,7 +139,7 @@ def test_results_are_reported():
     (findings,) = read_findings([SMALL / "results"])
     (subject,) = findings.subjects
     assert (findings.config, findings.functions, subject.edges) == ("python", 7, 81)
-    assert (subject.name, subject.kind) == ("mouse", "model")
+    assert (subject.name, findings.kinds[subject.name]) == ("mouse", "model")
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ from probing.instruments.information.surface import (
     SETS,
     Surface,
     WordClasses,
-    words_of,
 )
+from probing.runs.data import words_of
 
 CODE = "if a:\n    b(a, 'x')"
 WORDS = ["if", "a", ":", "b", "(", "a", ",", "'x'", ")"]

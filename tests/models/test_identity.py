@@ -21,7 +21,7 @@ from codesyntax_dataset.errors import (
     UnknownName,
 )
 from codesyntax_dataset.metadata import sha256sums
-from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
+from codesyntax_dataset.protocol import CONTROLS, RANDOM_WEIGHTS, REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import LABELS
 from probing import probe
 from probing.evidence.baselines import read_edges
@@ -29,11 +29,19 @@ from probing.evidence.verify import verify
 from probing.instruments.attention.errors import analyse
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, load
+from probing.instruments.information.result import InformationSettings
 from probing.models.load import load as load_encoder
 from probing.models.location import locate
 from probing.report.show import show
-from probing.runs.data import find_data, label_digest, load_functions
+from probing.runs.data import (
+    find_data,
+    label_digest,
+    labels_read,
+    load_functions,
+    read_functions,
+)
 from probing.runs.saved import ledger_path
+from probing.runs.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -245,6 +253,16 @@ def test_a_result_of_redrawn_dependents_finds_its_data(
     )
     monkeypatch.chdir(tmp_path)
     assert dataset_folder.samefile(find_data(result.paths(tmp_path)[0], result.settings))
+
+
+@pytest.mark.parametrize("kind", [Settings, InformationSettings])
+@pytest.mark.parametrize("control", [None, *CONTROLS])
+def test_the_labels_of_a_control_are_those_that_it_reads(dataset_folder, kind, control):
+    settings = kind.model_construct(control=control, seed=2, limit=5)
+    table, _ = load_functions(dataset_folder, "python", "test")
+    read = read_functions(dataset_folder, "python", "test", limit=5, control=control, seed=2)
+    assert labels_read(table, settings) == read.labels
+    assert (read.labels == label_digest(table, 5)) == (control in (None, RANDOM_WEIGHTS))
 
 
 # Models --------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from probing.publish.board import (
     LeftOut,
     group,
     read,
-    rows_of,
 )
 from probing.publish.verified import Checker, RunAgain
 from probing.report.board import save
@@ -58,8 +57,7 @@ def python(evidence):
 
 
 def row_of(fields: dict[str, Any], file: str = "file") -> BoardRow:
-    (row,) = rows_of([(file, load(written(fields)))])
-    return row
+    return BoardRow.of(file, load(written(fields)))
 
 
 def write(folder: Path, entries) -> Path:
@@ -156,14 +154,14 @@ def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
 
 def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python):
     low = of_model(evidence, "user/base", -0.9)
-    rows = [(name, load(written(of))) for name, of in (("low", low), ("honest", python))]
-    verified, run_again = {"honest": RunAgain(60, 70, "main")}, RunAgain(70, 70, "main")
-    ((table,), left_out) = group(rows_of(rows, verified))
+    honest = BoardRow.of("honest", load(written(python)), RunAgain(60, 70, "main"))
+    ((table,), left_out) = group([row_of(low, "low"), honest])
     (row,) = table.rows
     assert (row.file, row.verified, row.remarks) == ("honest", (60, 70, "main"), ())
     reason = "the same model and revision as honest, which this board verified"
     assert left_out == [LeftOut("low", reason)]
-    ((table,), left_out) = group(rows_of(rows, verified | {"low": run_again}))
+    run_again = BoardRow.of("low", load(written(low)), RunAgain(70, 70, "main"))
+    ((table,), left_out) = group([run_again, honest])
     assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
 
 

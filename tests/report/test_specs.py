@@ -75,8 +75,9 @@ def test_columns_under_a_condition_are_there_if_it_holds(toy):
 def test_texts_are_on_one_line_and_have_their_words(toy):
     assert specs.text("toy", count=2, model="m") == "2 of m"
     assert specs.facts("toy", count=2, model="m") == {"model": "m", "edges": "2 edges"}
-    figure = specs.figure("toy", "file", lambda: None, "table", model="m")
-    assert (figure.name, figure.title, figure.alt) == ("file", "Heads of m", "Dots of m")
+    figure = specs.figure("toy", "file", lambda: None, model="m")
+    assert (figure.name, figure.table) == ("file", "file")
+    assert (figure.title, figure.alt) == ("Heads of m", "Dots of m")
     with pytest.raises(KeyError):
         specs.text("toy", count=2)
 

@@ -56,7 +56,8 @@ class ChoicesByKind(FirstChoices):
         picked: np.ndarray,
     ):
         super().__init__(functions, *arguments, picked=picked)
-        heads, device = arguments[1], self.found.device
+        heads = arguments[1]
+        device = self.found.device
         self.attended = torch.zeros((self.layers, heads, number), dtype=torch.int64, device=device)
         self.kinds: dict[Plan, Tensor] = {}
         for group, plan in self.groups:

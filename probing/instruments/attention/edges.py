@@ -44,7 +44,9 @@ class EdgeTable:
             (
                 function,
                 numbers.setdefault(edge["relation"], len(numbers)),
-                *(edge["head"], edge["first"], edge["last"]),
+                edge["head"],
+                edge["first"],
+                edge["last"],
                 len(row["token_start"]),
             )
             for function, row in rows

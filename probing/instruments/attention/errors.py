@@ -30,12 +30,10 @@ a token alone.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +41,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError
@@ -53,7 +51,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeProvenance
 from probing.instruments.attention.result import load as load_result
-from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
+from probing.runs.records import Count, FieldsByName, Number, Numbers, Record, exactly, explain
 from probing.runs.saved import LARGEST_RESULT
 from probing.runs.settings import Settings
 
@@ -87,8 +85,8 @@ TOKEN_KINDS = (
 )
 """The kinds of tokens by their own text."""
 
-_BRACKETS = ("(", "[", "{", ")", "]", "}")
-_SEPARATORS = (",", ";", ":", ".")
+_BRACKETS = frozenset("()[]{}")
+_SEPARATORS = frozenset(",;:.")
 _OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
 _LITERAL = re.compile(
     r"""[A-Za-z]{0,3}["'`] | [A-Za-z]{1,3}\#+"  # strings, also those in Rust that begin with r#
@@ -178,9 +176,9 @@ class ErrorAnalysis(Record):
     signature: str
     settings: Settings
     rules: Annotated[dict[str, dict[str, RelationErrors]], exactly(RULES)]
-    differing: dict[str, Number]
+    differing: Numbers
     """Rule -> edges that are hit now but not in the ledger, or the reverse."""
-    attended: dict[str, dict[str, Number]]
+    attended: dict[str, Numbers]
 
     def classes(self, rule: str) -> dict[str, int]:
         """The number of errors of each class, over all relations."""
@@ -198,18 +196,18 @@ class ErrorAnalysis(Record):
         )
 
 
-def errors_path(result: str | os.PathLike) -> Path:
+def errors_path(result: StrPath) -> Path:
     """The path of the error analysis of a result, beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + ".errors.json")
 
 
-def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
+def save(analysis: ErrorAnalysis, result: StrPath) -> Path:
     """Write the analysis beside its result; return its path."""
     return write(errors_path(result), analysis.to_json())
 
 
-def load(path: str | os.PathLike) -> ErrorAnalysis:
+def load(path: StrPath) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST_RESULT)))
@@ -223,7 +221,7 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
 
 @checked
 def analyse(
-    result: str | os.PathLike, *, model: Any = None, data: Any = None, device: Any = None
+    result: StrPath, *, model: Any = None, data: Any = None, device: Any = None
 ) -> ErrorAnalysis:
     """Run the model of a result file again, and classify the wrong predictions of each relation's
     best head.
@@ -240,9 +238,9 @@ def analyse(
     ledger = probed.ledger
     settings = probed.settings
     data = find_data(result, settings) if data is None else data
-    best = [[probed.relations[name][rule]["1"] for name in ledger.relations] for rule in RULES]
+    best = [probed.best_heads(rule) for rule in RULES]
     # layer and head of each rule's and relation's best head at k = 1: (rules, relations, 2)
-    picked = np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
+    picked = np.array([[heads[name] for name in ledger.relations] for heads in best])
     session = Session.again(result, settings, model, device)
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     chosen, attended = _first_choices(settings, ledger, picked, probing)
@@ -293,13 +291,14 @@ def _first_choices(
     from probing.instruments.attention.attended import first_choices
 
     here = probing.settings
-    alike = {
-        "revision": probing.session.is_of(settings.revision),
-        "labels": settings.labels == here.labels,
-    }
-    for name in [name for name in alike if not alike[name]]:
+    other = None
+    if not probing.session.is_of(settings.revision):
+        other = "revision"
+    elif settings.labels != here.labels:
+        other = "labels"
+    if other is not None:
         raise LedgerError(
-            f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give the "
+            f"the result was made with {other} {getattr(settings, other)}, here it is {getattr(here, other)}: give the "
             "right one with --model or --data"
         )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
@@ -317,15 +316,13 @@ def _first_choices(
 
 def _token_kinds(probing: Probing) -> dict[int, np.ndarray]:
     """The place of a function -> the kind of each of its tokens, as an index into TOKEN_KINDS."""
-    from probing.runs.data import rows
+    from probing.runs.data import words_of
 
-    data = probing.data
-    keywords = language_of(data.config).keywords
+    keywords = language_of(probing.data.config).keywords
     kinds = {}
-    for row in chain.from_iterable(rows(data.table, data.limit)):
-        spans = zip(row["token_start"], row["token_end"])
-        of_tokens = [_token_kind(row["code"][start:end], keywords) for start, end in spans]
-        kinds[row["index"]] = np.array([*map(TOKEN_KINDS.index, of_tokens)], np.int64)
+    for row in probing.data.each_row():
+        of_tokens = [_token_kind(word, keywords) for word in words_of(row)]
+        kinds[row["index"]] = np.array([TOKEN_KINDS.index(kind) for kind in of_tokens], np.int64)
     return kinds
 
 
@@ -360,12 +357,10 @@ def _wrong_choices(
     ledger: RankLedger, probing: Probing, chosen: np.ndarray, hit: np.ndarray
 ) -> Iterator[tuple[str, str, str]]:
     """The rule, relation and class of every wrong first choice."""
-    from probing.runs.data import rows
-
     data = probing.data
     language = language_of(data.config)
     ends = np.searchsorted(ledger.function, np.arange(len(data.table) + 1))
-    for row in chain.from_iterable(rows(data.table, data.limit)):
+    for row in data.each_row():
         edges = range(*ends[row["index"] : row["index"] + 2])
         if not edges:
             continue
@@ -376,7 +371,8 @@ def _wrong_choices(
             ]
             relation = ledger.relations[ledger.relation[edge]]
             for number in np.flatnonzero(~hit[:, edge]).tolist():
-                rule, choice = RULES[number], int(chosen[number, edge])
+                rule = RULES[number]
+                choice = int(chosen[number, edge])
                 dependent = last if rule == "last" else first
                 reader = head if probing.settings.direction == HEAD_TO_DEPENDENT else dependent
                 yield rule, relation, tokens.classify(choice, reader, *span)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.safe_files import is_name
 from codesyntax_metric.topk_uas import RULES, RankCounts
 from probing.instruments.attention.edges import EDGE_COLUMNS, EdgeTable, stacked
 from probing.runs import ledger_file
+from probing.runs.records import JsonObject
 
 EDGES_AT_ONCE = 1 << 14
 """Edges whose ranks are in memory at once, where a ledger is read in parts."""
@@ -49,7 +50,7 @@ class RankLedger(EdgeTable):
     COMMAND: ClassVar = "probe"
 
     ranks: np.ndarray | StoredRanks
-    settings: dict[str, Any]
+    settings: JsonObject
 
     def __repr__(self) -> str:
         layers, heads = self.ranks.shape[2:]
@@ -137,7 +138,7 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def of(
-        cls, edges: EdgeTable, ranks: np.ndarray | StoredRanks, settings: dict[str, Any]
+        cls, edges: EdgeTable, ranks: np.ndarray | StoredRanks, settings: JsonObject
     ) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
         return cls(
@@ -162,7 +163,7 @@ class RankLedger(EdgeTable):
         ranks = np.concatenate([np.asarray(part.ranks) for part in parts], axis=1)
         return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
         none."""
         layers, heads = self.ranks.shape[2:]
@@ -184,13 +185,13 @@ class RankLedger(EdgeTable):
             self.ranks = type(self).open(path).ranks
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> RankLedger:
+    def load(cls, path: StrPath) -> RankLedger:
         """Read a ledger into memory; raises LedgerError if the file is not a ledger or is
         damaged."""
         return cls._opened_ledger(path, [*_NUMBERS, "relation", "ranks"])
 
     @classmethod
-    def open(cls, path: str | os.PathLike) -> RankLedger:
+    def open(cls, path: StrPath) -> RankLedger:
         """Read the edges of a ledger; its ranks stay in the file, and are read some at a time when
         they are needed.
 
@@ -200,19 +201,22 @@ class RankLedger(EdgeTable):
         return cls._opened_ledger(path, [*_NUMBERS, "relation"])
 
     @classmethod
-    def _opened_ledger(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
+    def _opened_ledger(cls, path: StrPath, read: Sequence[str]) -> RankLedger:
         """A ledger whose ranks are in memory if they are among the columns to `read`."""
         with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, status):
-            layers, heads = header["layers"], header["heads"]
+            layers = header["layers"]
+            heads = header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
             columns = {name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
             if min(layers, heads) < 1 or not all(map(is_name, names)):
                 raise ValueError("fields that are empty or no names")
-            width, expected = schema.field("ranks").type.byte_width, len(RULES) * layers * heads
+            width = schema.field("ranks").type.byte_width
+            expected = len(RULES) * layers * heads
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
-            shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
+            shape = (len(RULES), len(table), layers, heads)
+            settings = header["settings"]
             ranks: np.ndarray | StoredRanks = StoredRanks(
                 path, status, shape, np.arange(len(table))
             )
@@ -263,7 +267,7 @@ class StoredRanks:
 
     def __init__(
         self,
-        path: str | os.PathLike,
+        path: StrPath,
         status: tuple[int, ...],
         shape: tuple[int, int, int, int],
         edges: np.ndarray,
@@ -286,7 +290,8 @@ class StoredRanks:
             read += len(batch)
             while len(waiting) >= edges_at_once:
                 yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
-                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+                done += edges_at_once
+                waiting = waiting[edges_at_once:]
         if len(waiting):
             yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
         if read != stored:

@@ -20,7 +20,7 @@ def best_offsets(validation: EdgeTable) -> Offsets:
     """The distance of each relation that is most frequent; of equals the nearer, then the one
     forward."""
     distance = validation.first - validation.head
-    best: dict[str, int] = {}
+    best = {}
     for number, name in enumerate(validation.relations):
         values, counts = np.unique(distance[validation.relation == number], return_counts=True)
         if len(values):

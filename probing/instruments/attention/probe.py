@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
@@ -31,7 +31,7 @@ from probing.instruments.attention.result import ProbeResult
 from probing.models.location import checkpoints, step_of, trainings
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @checked
 def probe(
-    model: str | os.PathLike | tuple,
+    model: ModelSource,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -59,7 +59,7 @@ def probe(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022,
@@ -138,9 +138,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
-        data, encoder = self.data, self.encoder
+        data = self.data
+        encoder = self.encoder
         never_predicted = variant_of(data.config).never_predicted
-        encoded: list[EncodedFunction] = []
+        encoded = []
         relations: list[str] = []
         skips: Counter[str] = Counter()
         for batch in rows(data.table, data.limit):
@@ -151,10 +152,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                 elif len(ids) > encoder.longest:
                     skips[f"more than {encoder.longest} sub-tokens"] += 1
                 else:
-                    start, end = (
-                        np.asarray(row["token_start"], np.int64),
-                        np.asarray(row["token_end"], np.int64),
-                    )
+                    start = np.asarray(row["token_start"], np.int64)
+                    end = np.asarray(row["token_end"], np.int64)
                     try:
                         alignment = align(
                             row["code"], start, end, offsets, special, exact=encoder.exact_offsets
@@ -195,7 +194,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             },
             ties=dict(zip(RULES, tied.tolist())),
         )
-        longest, shortest = prepared.functions[0].ids, prepared.functions[-1].ids
+        longest = prepared.functions[0].ids
+        shortest = prepared.functions[-1].ids
         try:
             examine_lengths(encoder, longest, shortest)
         except RuntimeError as error:
@@ -257,7 +257,7 @@ class Done(NamedTuple):
 
 @checked
 def probe_models(
-    models: Sequence[str | os.PathLike],
+    models: Sequence[StrPath],
     data: Any,
     configs: Sequence[str] = ("python",),
     splits: Sequence[str] = ("test",),
@@ -270,7 +270,7 @@ def probe_models(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
     **asked: Any,
 ) -> Iterator[Done]:
@@ -326,7 +326,7 @@ def probe_models(
 
 @checked
 def probe_training(
-    model: str | os.PathLike, data: Any, config: str = "python", split: str = "test", **options: Any
+    model: StrPath, data: Any, config: str = "python", split: str = "test", **options: Any
 ) -> Iterator[ProbeResult | None]:
     """Yield the result of each checkpoint of a training run, one after the other, on functions that
     are read once.

@@ -3,19 +3,18 @@ Needs no torch."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.arguments import Positive, StrPath, checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.instruments.attention.ledger import RankLedger
-from probing.runs.records import Count, FieldsByName, Number, exactly
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.records import Count, FieldsByName, Number, Numbers, exactly
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,22 +55,14 @@ class ProbeProvenance(Provenance):
     SIGNATURE_FIELDS = (
         "uas",
         (
-            "direction",
-            "pool",
-            "max_length",
-            "also_fits",
-            "dtype",
-            "functions",
-            "edges",
-            "scoring",
-            "begin",
-        )
-        + ("control", "not_predicted"),
+            "direction pool max_length also_fits dtype functions edges scoring"
+            " begin control not_predicted"
+        ).split(),
     )
 
     settings: Settings
     scoring: int
-    ties: Annotated[dict[str, Number], exactly(RULES)]
+    ties: Annotated[Numbers, exactly(RULES)]
     """Rule -> number of edges decided by a tie."""
     run: ProbeRun
 
@@ -117,9 +108,7 @@ class ProbeResult(Result[RankLedger]):
     heads: Count
 
     @classmethod
-    def measured(
-        cls, ledger: RankLedger, provenance: ProbeProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: RankLedger, provenance: ProbeProvenance) -> Measured:
         counts = ledger.counts()
         by_rule = {rule: score(counts, KS, rule) for rule in RULES}
         relations = {}
@@ -184,7 +173,7 @@ def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
 
 
 @checked
-def load(path: str | os.PathLike) -> ProbeResult:
+def load(path: StrPath) -> ProbeResult:
     """Load the result at `path`, recomputed from the ledger beside it.
 
     Raises LedgerError if one of the two is missing or damaged, or if they differ.

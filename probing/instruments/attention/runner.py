@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 class Runner(Batches):
     """Batches of functions whose attention is heard in one direction."""
 
+    model: Encoder
+
     def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None = None):
         super().__init__(encoder, batch_tokens)
-        self.encoder, self.direction = encoder, direction
+        self.direction = direction
 
     def run(
         self,
@@ -43,13 +45,19 @@ class Runner(Batches):
         listener: Callable[..., BatchListener],
     ) -> list[Tensor]:
         """What a new `listener` hears of each batch, in order."""
-        encoder = self.encoder
+        encoder = self.model
 
         def listen(batch: Sequence[EncodedFunction], inputs: Batch) -> Tensor:
             length = inputs["input_ids"].shape[1]
             listening = listener(
-                *(batch, encoder.layers, encoder.heads, length, encoder.device),
-                *(self.elements, self.direction, encoder.causal),
+                batch,
+                encoder.layers,
+                encoder.heads,
+                length,
+                encoder.device,
+                self.elements,
+                self.direction,
+                encoder.causal,
             )
             encoder.forward(inputs, listening)
             return listening.heard

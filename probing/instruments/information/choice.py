@@ -51,7 +51,8 @@ class Choices:
     @cached_property
     def indicated(self) -> csr_array:
         """The indicators as a sparse matrix (P, indicators)."""
-        of_each, (codes, candidates) = self.codes.T.ravel(), self.codes.shape
+        of_each = self.codes.T.ravel()
+        codes, candidates = self.codes.shape
         ends = codes * np.arange(candidates + 1)
         return csr_array(
             (np.ones(len(of_each), self.values.dtype), of_each, ends), (candidates, self.indicators)
@@ -179,7 +180,7 @@ def fit_over_folds(
     of_folds = list(centres)
     single = choices.of_type(np.float32)
     seen = [single.take(fold != number) for number in range(len(of_folds))]
-    best: OverFolds | None = None
+    best = None
     for penalty in penalties:
         of_folds = [
             fit(part, penalty, centre, start, ROUGH)

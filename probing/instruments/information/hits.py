@@ -3,8 +3,6 @@ and relation."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from probing.instruments.information.result import (
@@ -16,7 +14,7 @@ from probing.instruments.information.result import (
 )
 from probing.stats.hits import Hits
 
-FINDERS = BEST, *_ = "best", ATTENTION, WORDS, BOTH
+FINDERS = ("best", ATTENTION, WORDS, BOTH)
 """One attention head and the three choices."""
 
 
@@ -27,14 +25,24 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     `uas` -> the edges whose dependent each of FINDERS ranks first.
     """
     rows = result.ledger.rows
-    names = np.array(result.ledger.names, object)[rows["relation"]]
+    names = result.ledger.group_names
     left_out = frozenset(name for name, scores in result.relations.items() if not scores.in_mean)
     floor = floor_bits(rows)
     bits = {choice: (rows[f"{choice}_bits"] - floor)[None] for choice in (WORDS, BOTH)}
     top1_hits = {finder: (rows[f"{finder}_rank"] == 0)[None].astype(np.int64) for finder in FINDERS}
-    shared: dict[str, Any] = {"left_out": left_out, "repositories": result.ledger.repositories}
     functions = rows["function"]
+    repositories = result.ledger.repositories
     return {
-        "bits": Hits.of_rows(functions, names, bits, ("bits",), unit="bits", **shared),
-        "uas": Hits.of_rows(functions, names, top1_hits, ("uas",), **shared),
+        "bits": Hits.of_rows(
+            functions,
+            names,
+            bits,
+            ("bits",),
+            unit="bits",
+            left_out=left_out,
+            repositories=repositories,
+        ),
+        "uas": Hits.of_rows(
+            functions, names, top1_hits, ("uas",), left_out=left_out, repositories=repositories
+        ),
     }

@@ -3,8 +3,7 @@ and positions."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.instruments.attention.edges import EdgeTable
@@ -33,10 +32,10 @@ from probing.instruments.information.result import (
     InformationResult,
 )
 from probing.instruments.information.surface import Surface, WordClasses
-from probing.runs.data import Functions, Row, read_functions, rows
+from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 EDGES = 2000
 """The most edges that are drawn of a relation and split."""
@@ -48,7 +47,7 @@ difference."""
 
 @checked
 def inform(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -62,7 +61,7 @@ def inform(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> InformationResult | None:
     """Measure the bits that the attention of all heads adds to words and positions, by relation
@@ -132,34 +131,36 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     @cached_property
     def _word_classes(self) -> WordClasses:
-        return WordClasses(_every_row(self.validation.data))
+        return WordClasses(self.validation.data.each_row())
 
     def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
         """Features of words and positions of functions, by their places in the split."""
         wanted = {function.index for function in functions}
         return {
             row["index"]: Surface.of(row, self._word_classes)
-            for row in _every_row(data)
+            for row in data.each_row()
             if row["index"] in wanted
         }
 
     def _learn(self) -> dict[str, Learned]:
         """What is learned of each relation."""
-        functions, *_ = drawn(self.validation.encoded.functions, self.edges)
-        table, session = self.validation.data.table, self.session
+        validation = self.validation
+        encoder = self.probing.encoder
+        functions, *_ = drawn(validation.encoded.functions, self.edges)
+        table = validation.data.table
         known = "repo" in table.column_names
-        names = table["repo"].to_pylist() if known else [""] * len(table)
-        repositories = {function.index: names[function.index] for function in functions}
-        title = f"learning from {self.probing.encoder.name}"
-        main, encoder = session.processes.main, self.probing.encoder
+        repositories = table["repo"].to_pylist() if known else [""] * len(table)
+        title = f"learning from {encoder.name}"
+        main = self.session.processes.main
         with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
-            surfaces = self._surfaces(self.validation.data, functions)
+            surfaces = self._surfaces(validation.data, functions)
             return learn(encoder, functions, surfaces, repositories, bar)
 
     def prepare(self) -> Prepared[ReadFunction]:
         from probing.models.selfcheck import examine_lengths
 
-        data, encoder = self.data, self.probing.encoder
+        data = self.data
+        encoder = self.probing.encoder
         encoded, self.relations, skips = self.probing.encoded
         if not (encoded and self.validation.encoded.functions):
             raise LedgerError(
@@ -217,31 +218,33 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         distinct = {index: choices for index, (choices, _) in asked.items()}
         listener = partial(ScoredPairs, asked=distinct, answers=measured, scorers=self._scorers)
         listen(self.probing.encoder, part, bar, listener)
-        rows = [
-            self._ledger_rows(function, *asked[function.index], *measured[function.index])
-            for function in part
-        ]
-        return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
+        cells = []
+        for function in part:
+            index = function.index
+            cells += self._cells(function, *asked[index], *measured[index])
+        return self.ledger(self.relations, cells)
 
     @cached_property
     def _all_edges(self) -> dict[int, EdgeTable]:
         """All edges of each function, drawn or not."""
         return {function.index: function.edges for function in self.probing.encoded.functions}
 
-    def _ledger_rows(
+    def _cells(
         self,
         function: ReadFunction,
         distinct: np.ndarray,
         choice: np.ndarray,
         scores: np.ndarray,
         by_head: np.ndarray,
-    ) -> np.ndarray:
+    ) -> list[tuple[float, ...]]:
         """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each
         edge."""
-        surface, cells = self._surfaces_of_test[function.index], []
+        surface = self._surfaces_of_test[function.index]
+        cells = []
         whole = self._all_edges[function.index]
         for number, (relation, row_number) in enumerate(distinct.tolist()):
-            learned, head = self.learned[self.relations[relation]], int(function.heads[row_number])
+            learned = self.learned[self.relations[relation]]
+            head = int(function.heads[row_number])
             edges = np.flatnonzero(choice == number)
             first = function.edges.first[edges]
             same = (whole.relation == relation) & (whole.head == head) & (whole.first != head)
@@ -253,13 +256,19 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             ranks, bits = _ranked(by_surface, attention, weights, first - (first > head))
             candidates = len(surface.word) - 1
             for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T):
-                about = function.index, edge, relation, head, dependent, dependents, candidates
-                cells.append((*about, *of_ranks, *of_bits))
-        return np.array(cells, InformationLedger.ROW)
-
-
-def _every_row(data: Functions) -> Iterator[Row]:
-    return (row for batch in rows(data.table, data.limit) for row in batch)
+                row = (
+                    function.index,
+                    edge,
+                    relation,
+                    head,
+                    dependent,
+                    dependents,
+                    candidates,
+                    *of_ranks,
+                    *of_bits,
+                )
+                cells.append(row)
+        return cells
 
 
 def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
@@ -286,7 +295,8 @@ def _ranked(
     top = scores.max(axis=1, keepdims=True)
     nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
     every = np.concatenate([scores.round(_ROUNDED), by_head[None]])
-    target, row_numbers = every[:, chosen, None], np.arange(every.shape[1])
+    target = every[:, chosen, None]
+    row_numbers = np.arange(every.shape[1])
     before = (every[:, None] > target) | (
         (every[:, None] == target) & (row_numbers < chosen[:, None])
     )

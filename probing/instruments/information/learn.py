@@ -56,7 +56,8 @@ def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFun
     """
     edges = stacked([function.edges for function in functions])
     order = np.random.default_rng(DRAWN_BY).random(int(edges.function.max()) + 1)[edges.function]
-    possible, chosen = edges.first != edges.head, np.zeros(len(edges), bool)
+    possible = edges.first != edges.head
+    chosen = np.zeros(len(edges), bool)
     for relation in range(len(edges.relations)):
         of_relation = np.flatnonzero(possible & (edges.relation == relation))
         chosen[of_relation[np.argsort(order[of_relation], kind="stable")[:most]]] = True
@@ -161,7 +162,8 @@ def folds(groups: np.ndarray) -> np.ndarray | None:
     names, group, count = np.unique(groups, return_inverse=True, return_counts=True)
     if len(names) < 2:
         return None
-    edges, fold = np.zeros(min(FOLDS, len(names)), np.int64), np.zeros(len(names), np.int64)
+    edges = np.zeros(min(FOLDS, len(names)), np.int64)
+    fold = np.zeros(len(names), np.int64)
     for largest in np.argsort(-count, kind="stable"):
         fold[largest] = edges.argmin()
         edges[fold[largest]] += count[largest]
@@ -185,7 +187,8 @@ def _sampled(whole: Choices, likely: np.ndarray, rng: np.random.Generator) -> np
     drawn[sure] = np.inf
     order = positions[np.lexsort([drawn, whole.choice])]
     size = np.bincount(whole.choice)[whole.choice]
-    left, wanted = size - CANDIDATES // 2, CANDIDATES - CANDIDATES // 2
+    left = size - CANDIDATES // 2
+    wanted = CANDIDATES - CANDIDATES // 2
     rest = order[(rank < wanted) & (rank < left)]
     offset[rest] = np.log(np.maximum(left / wanted, 1))[rest]
     return offset
@@ -204,7 +207,8 @@ def sample_relation(
     of_relation = np.flatnonzero(edges.relation == relation)
     if len(of_relation) < LEAST_EDGES:
         return None
-    function, of_fold = edges.function[of_relation], fold[of_relation]
+    function = edges.function[of_relation]
+    of_fold = fold[of_relation]
     by_function = folds(function)
     if by_function is None:
         return None
@@ -270,10 +274,8 @@ def shared_weights(samples: Mapping[int, SurfaceSample], features: str) -> list[
     choices = Choices.joined(
         [sample.choices.prefix(*SETS[features]) for sample in samples.values()]
     )
-    choices, fold = (
-        choices.of_type(np.float32),
-        np.concatenate([sample.fold for sample in samples.values()]),
-    )
+    choices = choices.of_type(np.float32)
+    fold = np.concatenate([sample.fold for sample in samples.values()])
     start = fit(choices, SHARED_PENALTY, np.zeros(choices.features), close=ROUGH)
     seen = [choices.take(fold != number) for number in range(FOLDS)]
     none = np.zeros(choices.features)
@@ -303,13 +305,11 @@ class AttentionSample:
     whether each attention head ranks the dependent first.
     """
 
-    samples: Mapping[int, SurfaceSample]
     gathered: dict[int, np.ndarray]
     hits: np.ndarray
 
-    def choices(self, relation: int) -> Choices:
+    def choices(self, sample: SurfaceSample) -> Choices:
         """The choice from attention alone."""
-        sample = self.samples[relation]
         candidates = len(sample.tokens)
         values = np.empty((candidates, *self.hits.shape[1:]), np.float32)
         for edge, rows in zip(sample.edges.tolist(), np.split(values, sample.choices.begin[1:])):
@@ -331,7 +331,8 @@ def attend(
     tokens: dict[int, np.ndarray] = {}
     for sample in samples.values():
         tokens |= sample.tokens_of
-    asked, edges_of = {}, {}
+    asked = {}
+    edges_of = {}
     numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)
     for function, of_function in zip(functions, numbers):
         chosen = [edge for edge in of_function.tolist() if edge in tokens]
@@ -350,9 +351,7 @@ def attend(
         ends = np.cumsum([len(tokens[edge]) for edge in chosen])
         gathered.update(zip(chosen, np.split(weights, ends[:-1])))
         first.append(by_head[np.searchsorted(function.heads, function.edges.head)])
-    return AttentionSample(
-        samples, gathered, np.concatenate(first) == edges.first[:, None, None, None]
-    )
+    return AttentionSample(gathered, np.concatenate(first) == edges.first[:, None, None, None])
 
 
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
@@ -363,23 +362,25 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))
 
 
-def learn_attention(attention: AttentionSample, surface: SurfaceFit, relation: int) -> Learned:
+def learn_attention(attention: AttentionSample, surface: SurfaceFit) -> Learned:
     """A relation from the attention of all heads, alone and beside the surface baseline.
 
     Beside it, the scores of the baseline stand as they are, so that what is gained is gained by
     attention.
     """
     sample = surface.sample
-    alone = attention.choices(relation)
+    alone = attention.choices(sample)
     none = np.zeros(alone.features)
     centres = [none] * FOLDS
     of_heads = fit_over_folds(alone, sample.fold, ATTENTION_PENALTIES, centres)
-    penalty, beside = None, none
+    penalty = None
+    beside = none
     if surface.missed.sum() >= LEAST_MISSED:
         both = replace(alone, offset=surface.scores)
         of_both = fit_over_folds(both, sample.fold, ATTENTION_PENALTIES, centres)
         if gains(surface.unseen - of_both.unseen, sample.function):
-            penalty, beside = of_both.penalty, of_both.fit(both, none)
+            penalty = of_both.penalty
+            beside = of_both.fit(both, none)
     hits = attention.hits[sample.edges].sum(axis=0)
     layer, direction, head = np.unravel_index(hits.argmax(), hits.shape)
     return Learned(
@@ -400,15 +401,15 @@ def learn(
     encoder: Encoder,
     functions: Sequence[ReadFunction],
     surfaces: Mapping[int, Surface],
-    repositories: Mapping[int, str],
+    repositories: Sequence[str],
     bar: tqdm,
 ) -> dict[str, Learned]:
     """What is learned of each relation that has edges enough.
 
-    `surfaces`, `repositories`: of each function, by its place in the split.
+    `surfaces`: of each function, by its place in the split; `repositories`: of all functions there.
     """
     edges = stacked([function.edges for function in functions])
-    fold = folds(np.array([repositories[index] for index in edges.function.tolist()]))
+    fold = folds(np.array(repositories)[edges.function])
     if fold is None:  # one repository
         fold = folds(edges.function)
     if fold is None:
@@ -423,6 +424,6 @@ def learn(
     fits = learn_surface(samples)
     attention = attend(encoder, functions, samples, edges, bar)
     return {
-        edges.relations[relation]: learn_attention(attention, fitted, relation)
+        edges.relations[relation]: learn_attention(attention, fitted)
         for relation, fitted in fits.items()
     }

@@ -31,7 +31,7 @@ def spread(weights: Tensor) -> Tensor:
 
 
 class ReadFunction(EncodedFunction):
-    """A function all of whose tokens read, with its drawn edges."""
+    """A function all of whose tokens read, with some of its edges."""
 
     def readers(self, direction: str) -> np.ndarray:
         return np.flatnonzero(self.alignment.mapped)

@@ -19,8 +19,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.ledger_file import RowLedger
-from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.records import Count, Number, Numbers, Record, exactly, listed
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
 LEAST_EDGES = 25
@@ -131,21 +131,12 @@ class InformationProvenance(Provenance):
     VERSION = VERSION
     SIGNATURE_FIELDS = (
         "bits",
-        (
-            "learned_on",
-            "max_length",
-            "dtype",
-            "drawn",
-            "edges",
-            "version",
-            "begin",
-            "control",
-        ),
+        "learned_on max_length dtype drawn edges version begin control".split(),
     )
 
     settings: InformationSettings
     version: int
-    left_out: Annotated[dict[str, Number], exactly(NOT_ASKED)]
+    left_out: Annotated[Numbers, exactly(NOT_ASKED)]
     """Reason -> number of edges that are not scored."""
     learned: dict[str, LearnedRelation]
     run: InformationRun
@@ -206,12 +197,10 @@ class InformationResult(Result[InformationLedger]):
     mean: MeanInformation | None
     relations: dict[str, RelationInformation]
     learned: dict[str, LearnedRelation]
-    left_out: dict[str, Number]
+    left_out: Numbers
 
     @classmethod
-    def measured(
-        cls, ledger: InformationLedger, provenance: InformationProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: InformationLedger, provenance: InformationProvenance) -> Measured:
         rows = ledger.rows
         relations = {
             name: _relation_information(name, rows[chosen])
@@ -270,10 +259,15 @@ def _mean_information(relations: list[RelationInformation]) -> MeanInformation |
     choices = {
         choice: {"uas": of(f"{choice}.uas"), "bits": of(f"{choice}.bits")} for choice in CHOICES
     }
-    left_open, adds = choices[WORDS]["bits"] - of("floor"), of("adds")
+    floor = of("floor")
+    left_open = choices[WORDS]["bits"] - floor
+    adds = of("adds")
     means = {
         "relations": len(relations),
         "share": 100 * adds / left_open if left_open > 0 else None,
-        **{name: of(name) for name in ("best", "floor", "adds")},
+        "best": of("best"),
+        "floor": floor,
+        "adds": adds,
+        **choices,
     }
-    return MeanInformation.model_validate({**means, **choices})
+    return MeanInformation.model_validate(means)

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from probing.runs.data import Row
+from probing.runs.data import Row, words_of
 
 FAR = 24
 """Up to this distance, in tokens, each offset has a weight of its own."""
@@ -31,6 +31,8 @@ FAR = 24
 FREQUENT = 120
 """The number of most frequent words that are classes of their own."""
 
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
 _SHAPES = ("name", "number", "text", "mark", "end")
 _END = _SHAPES.index("end")
 _CLASSES = len(_SHAPES) + FREQUENT
@@ -90,11 +92,6 @@ class WordClasses:
         return np.array(numbers, np.int64)
 
 
-def words_of(row: Row) -> list[str]:
-    """The tokens of a row of the dataset."""
-    return [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
-
-
 def _power(number: np.ndarray) -> np.ndarray:
     return np.minimum(np.log2(np.abs(number) + 1).astype(np.int64), _POWERS - 1)
 
@@ -113,7 +110,8 @@ def _by_distance(most: int) -> tuple[np.ndarray, np.ndarray]:
 def _smooth(apart: np.ndarray) -> list[np.ndarray]:
     """Values of how far a candidate is, on either side."""
     sides = apart > 0, apart < 0
-    near, far = 1 / (1 + np.abs(apart)), np.log1p(np.abs(apart)) / 2
+    near = 1 / (1 + np.abs(apart))
+    far = np.log1p(np.abs(apart)) / 2
     return [value * side for side in sides for value in (far, near)]
 
 
@@ -155,12 +153,13 @@ class Surface:
     @classmethod
     def of(cls, row: Row, classes: WordClasses) -> Surface:
         code, words, start = row["code"], words_of(row), np.asarray(row["token_start"], np.int64)
-        tokens, known = len(words), classes.of(words)
+        tokens = len(words)
+        known = classes.of(words)
         lines = code.expandtabs(4).split("\n")
         line = np.searchsorted(np.flatnonzero(np.array([*code]) == "\n"), start) if code else start
         indents = np.array([len(line) - len(line.lstrip()) for line in lines])
         indent = indents[line]
-        opened = [(word in ("(", "[", "{")) - (word in (")", "]", "}")) for word in words]
+        opened = [(word in _OPENING) - (word in _CLOSING) for word in words]
         begins = np.diff(line, prepend=-1) != 0
         ends = np.append(begins[1:], True)
         length = np.minimum(np.asarray(row["token_end"]) - start, _LENGTHS - 1)
@@ -232,10 +231,12 @@ class Surface:
     def _between(self, head: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Codes of what stands between a head token and each token: of the sets structure and
         grams."""
-        known, here = self.classes, np.arange(len(self.classes))
+        known = self.classes
+        here = np.arange(len(self.classes))
         back = np.append(_END, known[:-1])
         after = here > head
-        low, high = np.minimum(here, head) + 1, np.maximum(here, head)
+        low = np.minimum(here, head) + 1
+        high = np.maximum(here, head)
 
         def few(counted: np.ndarray, *column: np.ndarray) -> np.ndarray:
             between = counted[(high, *column)] - counted[(low, *column)]
@@ -300,12 +301,13 @@ def _brackets(words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     stack: list[int] = []
     seen = [0]
     for position, word in enumerate(words):
-        if word in (")", "]", "}") and stack:
+        if word in _CLOSING and stack:
             closing[stack.pop()] = position
             seen.pop()
-        enclosing[position], commas[position] = (stack[-1] if stack else -1), min(seen[-1], _FEW)
+        enclosing[position] = stack[-1] if stack else -1
+        commas[position] = min(seen[-1], _FEW)
         seen[-1] += word == ","
-        if word in ("(", "[", "{"):
+        if word in _OPENING:
             stack.append(position)
             seen.append(0)
     return enclosing, closing, commas

@@ -15,7 +15,6 @@ from probing.instruments.likelihood.result import (
     SurprisalResult,
     stratum_weights,
 )
-from probing.runs.ledger_file import RowLedger
 from probing.stats.hits import Hits
 
 MODEL = "model"
@@ -44,7 +43,7 @@ def of_pairs(result: PreferenceResult) -> Hits:
         weights[chosen] = stratum_weights(ledger.rows[chosen])
     return Hits.of_rows(
         ledger.rows["repository"],
-        _group_names(ledger),
+        ledger.group_names,
         {MODEL: ledger.preferred().T * weights},
         SCORES,
         weights,
@@ -59,11 +58,12 @@ def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
     functions."""
     measured = {}
     for role in ROLES:
-        ledger, means = result.ledger.of(role), result.node_types[role]
+        ledger = result.ledger.of(role)
+        means = result.node_types[role]
         few = frozenset(name for name, of_type in means.items() if of_type.nodes < LEAST_NODES)
         measured[role] = Hits.of_rows(
             ledger.rows["function"],
-            _group_names(ledger),
+            ledger.group_names,
             _bits(ledger.rows),
             GAINS,
             unit="bits",
@@ -77,11 +77,7 @@ def _bits(rows: np.ndarray) -> dict[str, np.ndarray]:
     """By each of GAINS the bits of nodes and of controls: (3, N)."""
     bits = {}
     for system, prefix in ((NODE, ""), (CONTROL, "control_")):
-        by_model, by_grams = rows[prefix + BITS], rows[prefix + GRAMS]
+        by_model = rows[prefix + BITS]
+        by_grams = rows[prefix + GRAMS]
         bits[system] = np.stack([by_model, by_grams, by_model - by_grams])
     return bits
-
-
-def _group_names(ledger: RowLedger) -> np.ndarray:
-    """The name of the group of each row."""
-    return np.array(ledger.names, object)[ledger.rows[ledger.GROUP_COLUMN]]

@@ -19,12 +19,10 @@ control is left out.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +30,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.pairs.code import Code, Node
@@ -53,9 +51,9 @@ from probing.instruments.likelihood.result import (
 from probing.instruments.masking.fill import Copy, Passes
 from probing.instruments.masking.mask import chosen_types
 from probing.models.subtokens import check_language, exact_offsets
-from probing.runs.data import load_functions, pairs, read_functions, rows
+from probing.runs.data import load_functions, pairs, read_functions
 from probing.runs.experiment import Experiment, F, Prepared, R, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     from probing.models.loaded import Batch
@@ -102,7 +100,7 @@ class Scorer(Passes[Copy]):
 
 @checked
 def prefer(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python_pairs",
     split: str = "test",
@@ -116,7 +114,7 @@ def prefer(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> PreferenceResult | None:
     """Score minimal pairs of code: how often a language model finds the text that parses likelier.
@@ -173,16 +171,17 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     RESULT = PreferenceResult
 
     def prepare(self) -> Prepared[EncodedPair]:
-        data, model = self.data, self.model
+        data = self.data
+        model = self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
-        rows = [*chain.from_iterable(pairs(data.table, data.limit))]
+        rows = list(pairs(data.table, data.limit))
         self.phenomena = sorted({row["phenomenon"] for row in rows})
-        encoded, longest = [*self._encoded(rows)], model.longest
+        encoded = [*self._encoded(rows)]
         long = sum(self._exceeds_length(pair) for pair in encoded)
         return self.prepared(
             model,
             encoded if long < len(encoded) else [],
-            Counter({f"more than {longest} sub-tokens": long}),
+            Counter({f"more than {model.longest} sub-tokens": long}),
             "can be scored",
             run={"scores": "log-probability" if model.mask is None else "pseudo-log-likelihood"},
         )
@@ -195,7 +194,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         without these."""
         data = self.data
         unknown = np.full(len(rows), UNKNOWN)
-        if data.split == "validation" or not isinstance(data.location, (str, os.PathLike, Mapping)):
+        if data.split == "validation" or not isinstance(data.location, StrPath | Mapping):
             return unknown
         try:
             validation, _ = load_functions(data.location, data.config, "validation")
@@ -234,9 +233,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             read = int(pair.index in sums)
             summed = sums.get(pair.index, nothing)
             cells.append((pair.index, *pair.about, read, *tokens, *summed))
-        return PreferenceLedger(
-            self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made
-        ).sorted()
+        return self.ledger(self.phenomena, cells)
 
 
 @lru_cache(maxsize=2)
@@ -278,7 +275,7 @@ function."""
 
 @checked
 def surprise(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -293,7 +290,7 @@ def surprise(
     max_length: Positive = PAPER_LENGTH,
     control: str | None = None,
     seed: Natural = 0,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> SurprisalResult | None:
     """Measure how well a decoder foresees the first token, the closing token and all tokens of the
@@ -361,7 +358,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             raise ModelError(
                 f"{model.name} sees later sub-tokens, too: surprisal is that of decoders"
             )
-        skips, unmatched = Counter[str](), {role: Counter[str]() for role in results.ROLES}
+        skips = Counter[str]()
+        unmatched = {role: Counter[str]() for role in results.ROLES}
         functions = [*self._tokenized(skips)]
         _score_grams(functions)
         for function in functions:
@@ -378,8 +376,9 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
         )
 
     def _tokenized(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
-        model, language = self.model, language_of(self.data.config).name
-        for row in (row for batch in rows(self.data.table, self.data.limit) for row in batch):
+        model = self.model
+        language = language_of(self.data.config).name
+        for row in self.data.each_row():
             try:
                 code = Code(row["code"], language)
             except ParseError:
@@ -396,13 +395,14 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             exact = exact_offsets(model.tokenizer)
             alignment = align(code.text, start, end, offsets, none, exact=exact)
             unscored = len(offsets) - len(positions)  # a first sub-token that nothing predicts
-            first, last = alignment.first - unscored, alignment.last - unscored
+            first = alignment.first - unscored
+            last = alignment.last - unscored
             yield TokenizedFunction(
                 row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3))
             )
 
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
-        cells: list[tuple[float, ...]] = []
+        cells = []
         for function, (scores,) in zip(
             part, self.scorer.find([[function.text] for function in part], bar)
         ):
@@ -412,9 +412,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             for about, tokens, controls in function.asked:
                 means = [measured[rows].mean(axis=0).round(DECIMALS) for rows in (tokens, controls)]
                 cells.append((*about, *np.concatenate(means)))
-        return SurprisalLedger(
-            [*self.node_types], np.array(cells, SurprisalLedger.ROW), self.made
-        ).sorted()
+        return self.ledger(self.node_types, cells)
 
 
 def _score_grams(functions: Sequence[TokenizedFunction]) -> None:

@@ -11,14 +11,14 @@ role: means over the tokens of the node, and over their controls.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
 from probing.runs.records import Count, Number, Record, Texts
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import ControlledSettings
 
 DECIMALS = 6
@@ -30,7 +30,7 @@ DECIMALS = 6
 LEAST_PAIRS = 25
 """A phenomenon with fewer pairs is in no mean."""
 
-SCORES = WHOLE, CHANGED = "whole", "place"
+SCORES = ("whole", "place")
 """Which sub-tokens of a text count: all, or those in which the two texts differ."""
 
 SURFACE = 60
@@ -182,10 +182,9 @@ class PreferenceResult(Result[PreferenceLedger]):
     phenomena: dict[str, Accuracy]
 
     @classmethod
-    def measured(
-        cls, ledger: PreferenceLedger, provenance: PreferenceProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
-        rows, preferred = ledger.rows, ledger.preferred()
+    def measured(cls, ledger: PreferenceLedger, provenance: PreferenceProvenance) -> Measured:
+        rows = ledger.rows
+        preferred = ledger.preferred()
         phenomena = {
             name: _accuracy(rows[chosen], preferred[chosen])
             for name, chosen in sorted(ledger.named().items())
@@ -201,19 +200,21 @@ class PreferenceResult(Result[PreferenceLedger]):
 
 def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
     weights = stratum_weights(rows)
+
+    def percent(rights: np.ndarray) -> float:
+        return 100 * float(np.average(rights, weights=weights))
+
     known = (rows["surface"] != UNKNOWN).all()
     return Accuracy(
         pairs=len(preferred),
         repositories=len(np.unique(rows["repository"])),
         missed=int((rows["read"] == 0).sum()),
         ties=int((preferred[:, 0] == 0.5).sum()),
-        brackets=50 * float(np.average(rows["counted"], weights=weights)),
-        surface=50 * float(np.average(rows["surface"], weights=weights)) if known else None,
+        brackets=percent(rows["counted"] / 2),
+        surface=percent(rows["surface"] / 2) if known else None,
         plain=100 * float(preferred[:, 0].mean()),
-        **{
-            score: 100 * float(np.average(preferred[:, column], weights=weights))
-            for column, score in enumerate(SCORES)
-        },
+        whole=percent(preferred[:, 0]),
+        place=percent(preferred[:, 1]),
     )
 
 
@@ -325,9 +326,7 @@ class SurprisalResult(Result[SurprisalLedger]):
     node_types: dict[str, dict[str, Surprisal]]
 
     @classmethod
-    def measured(
-        cls, ledger: SurprisalLedger, provenance: SurprisalProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: SurprisalLedger, provenance: SurprisalProvenance) -> Measured:
         node_types = {}
         for role in ROLES:
             part = ledger.of(role)

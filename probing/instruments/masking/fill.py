@@ -64,10 +64,6 @@ class Passes(Batches, ABC, Generic[Placed]):
 
     LONGEST_FIRST: ClassVar[bool] = False
 
-    def __init__(self, model: Any, batch_tokens: int | None = None):
-        super().__init__(model, batch_tokens)
-        self.model = model
-
     @abstractmethod
     def work(self, batch: Sequence[Placed], inputs: Batch) -> Tensor:
         """What is found at all positions of a batch: (M,) or (M, numbers)."""

@@ -24,8 +24,9 @@ def hits(result: MaskResult) -> dict[str, Hits]:
     T1`. A function of which a copy has no number is left out.
     """
     rows = result.ledger.rows
-    first = rows[rows["copy"] == 0]
-    names = np.array(result.ledger.node_types, object)[first["node_type"]]
+    is_first = rows["copy"] == 0
+    first = rows[is_first]
+    names = result.ledger.group_names[is_first]
     measured = {}
     for outcome in OUTCOMES:
         columns = {"": outcome} | {

@@ -7,7 +7,6 @@ compared by `restore`.
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages import grammar, language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
@@ -30,7 +29,7 @@ from probing.instruments.masking.restore import Restoration, RestoredCopy
 from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     from probing.models.masked import RestoringModel
@@ -42,7 +41,7 @@ other."""
 
 @checked
 def mask(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -60,7 +59,7 @@ def mask(
     limit: Positive | None = None,
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> MaskResult | None:
     """Have a language model restore functions in which the nodes of a type are masked (Velasco et
@@ -95,8 +94,18 @@ def mask(
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit, sample=sample, seed=seed)
     chosen = chosen_types(language_of(config).name, node_types)
-    asked = protocol, float(rate), control, random_weights, draws, seed
-    experiment = Masking(session, functions, chosen, *asked, batch_tokens)
+    experiment = Masking(
+        session,
+        functions,
+        chosen,
+        protocol,
+        float(rate),
+        control,
+        random_weights,
+        draws,
+        seed,
+        batch_tokens,
+    )
     return run(experiment, output, shard)
 
 
@@ -176,11 +185,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             raise ArgumentError(
                 f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"
             )
-        model, masker = self.model, self.masker
+        model = self.model
+        masker = self.masker
         if self.draws is None:
             self.draws = DRAWS_OF_DECODER if model.mask is None else DRAWS
-        functions: list[MaskedFunction] = []
-        skips, dropped = Counter[str](), Counter(dict.fromkeys(DROPPED, 0))
+        functions = []
+        skips = Counter[str]()
+        dropped = Counter(dict.fromkeys(DROPPED, 0))
         # sub-tokens that are masked, by node type in T1 (False), and in T0
         masked: defaultdict[tuple[int, bool], Counter[int]] = defaultdict(Counter)
         read = 0
@@ -240,7 +251,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         row."""
         texts = zip(part, self.masker.read([function.code for function in part]))
         functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
-        cells, unsure = [], []
+        cells = []
+        unsure = []
         for function, restored in zip(part, self.restoration.each(functions, bar)):
             for copy in restored:
                 cells.append(self._ledger_row(function, copy))
@@ -253,8 +265,13 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         copy, filled, similarity, floors = restored
         commonest = self.provenance.commonest[self.node_types[copy.node_type]][copy.number > 0]
         return (
-            *(function.index, copy.node_type, copy.number, copy.seed),
-            *(len(copy.positions), filled.hits, filled.log_probability),
+            function.index,
+            copy.node_type,
+            copy.number,
+            copy.seed,
+            len(copy.positions),
+            filled.hits,
+            filled.log_probability,
             int((function.ids[copy.positions] == commonest).sum()),
             *chain(similarity, *floors),
         )

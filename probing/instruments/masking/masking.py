@@ -70,7 +70,8 @@ class Maskable:
         nodes: dict[str, np.ndarray],
         protocol: str,
     ):
-        self.code, self.protocol = code, protocol
+        self.code = code
+        self.protocol = protocol
         self.ids, offsets, self.special = subtokens
         self.nodes = nodes
         # spaces alone are the place at their end
@@ -121,7 +122,8 @@ class Maskable:
         in_word = [match.start() for match in re.finditer(r"(?<=\w)(?=\w)", self.code)]
         begins, ends = ~np.isin(self.place[self.eligible].T, in_word)
         free = self.outside(node_type)
-        rng, chosen = random.Random(seed), np.zeros(len(free), bool)
+        rng = random.Random(seed)
+        chosen = np.zeros(len(free), bool)
         while lengths:
             length = lengths.pop()
             fits = np.convolve(free & ~chosen, np.ones(length), "valid") == length
@@ -225,7 +227,7 @@ def masked_copies(
     `index`: the function's place in the split, from which the seeds of its copies follow; the rest
     as of `mask`.
     """
-    copies: list[MaskedCopy] = []
+    copies = []
     dropped: Counter[str] = Counter()
     for type_number, name in enumerate(node_types):
         first, *seeds = (seed_of(seed, index, name, number) for number in range(draws + 1))

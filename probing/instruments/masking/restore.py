@@ -80,9 +80,10 @@ class Restorer:
         """The same text of the protocol `current` in parts, each with what becomes of its masked
         sub-tokens."""
         extents = self._extents(function)
-        true, new_ids = function.ids.tolist(), dict(zip(positions.tolist(), predicted.tolist()))
+        true = function.ids.tolist()
+        new_ids = dict(zip(positions.tolist(), predicted.tolist()))
         starts = {start: true[place] for place, (start, end) in extents.items() if start < end}
-        parts: list[Part] = []
+        parts = []
         end_before, behind, was_new = 0, "", False
 
         def add(
@@ -102,7 +103,8 @@ class Restorer:
                         self._piece(number)[0] and _in_word(behind) and _in_word(piece[0])
                     )
                 text += piece
-                behind, was_new = piece[-1], new
+                behind = piece[-1]
+                was_new = new
             hidden = [position for position in run if position in new_ids]
             if text or source or hidden:
                 right = sum(new_ids[position] == true[position] for position in hidden)
@@ -135,9 +137,11 @@ class Restorer:
             if self._spells_space:
                 before, behind = self._spaces(int(function.ids[position]))
                 while before and start and function.code[start - 1] == " ":
-                    start, before = start - 1, before - 1
+                    start -= 1
+                    before -= 1
                 while behind and function.code[end : end + 1] == " ":
-                    end, behind = end + 1, behind - 1
+                    end += 1
+                    behind -= 1
             extents[position] = (start, end)
         return extents
 
@@ -177,7 +181,8 @@ class Restoration:
         from probing.instruments.masking.fill import Filler  # transformers takes seconds to import
 
         self.restorer = Restorer(masker.tokenizer)
-        self.masker, self._filler = masker, Filler(model, batch_tokens)
+        self.masker = masker
+        self._filler = Filler(model, batch_tokens)
 
     def each(
         self, functions: Sequence[tuple[Maskable, Sequence[MaskedCopy]]], bar: tqdm | None = None
@@ -199,7 +204,8 @@ class Restoration:
                 )
                 of_model, *of_fillers = map(compared, [text, *fillers])
                 if _UNCOMPARED in (of_model, *of_fillers):
-                    of_model, of_fillers = _UNCOMPARED, [_UNCOMPARED] * len(FILLERS)
+                    of_model = _UNCOMPARED
+                    of_fillers = [_UNCOMPARED] * len(FILLERS)
                 restored.append(RestoredCopy(copy, filling, of_model, of_fillers))
             yield restored
 
@@ -210,7 +216,8 @@ def filled_with(filler: str, function: Maskable, positions: np.ndarray) -> str:
 
     Spaces around words stay; a character of several sub-tokens is replaced once.
     """
-    parts, end_before = [], 0
+    parts = []
+    end_before = 0
     for start, end in function.place[positions].tolist():
         if end_before <= start < end:
             parts += [function.code[end_before:start], filler]

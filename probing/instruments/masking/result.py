@@ -17,8 +17,8 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, MASKING, RowLedger
-from probing.runs.records import Count, Number, Record, Texts, exactly, listed
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.records import Count, Number, Numbers, Record, Texts, exactly, listed
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import RunSettings
 
 SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
@@ -139,15 +139,17 @@ class MaskProvenance(Provenance):
     VERSION = 3  # of masking, restoring and comparing
     SIGNATURE_FIELDS = (
         "mask",
-        ("protocol", "node_types", "rate", "control", "random_weights", "draws", "seed")
-        + ("max_length", "functions", "copies", "parser", "version"),
+        (
+            "protocol node_types rate control random_weights draws seed"
+            " max_length functions copies parser version"
+        ).split(),
     )
 
     settings: MaskSettings
     version: int
     functions: Count
     """Number of functions read and not skipped."""
-    dropped: Annotated[dict[str, Number], exactly(DROPPED)]
+    dropped: Annotated[Numbers, exactly(DROPPED)]
     """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs
     in the ledger, they add up to functions times node types."""
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
@@ -197,7 +199,7 @@ class MaskResult(Result[MaskingLedger]):
     """Only those that occur."""
     copies: Count
     """Masked copies of the functions."""
-    dropped: dict[str, Number]
+    dropped: Numbers
     """As in the provenance."""
 
     @property
@@ -206,9 +208,7 @@ class MaskResult(Result[MaskingLedger]):
         return sum(scores.failed for scores in self.node_types.values())
 
     @classmethod
-    def measured(
-        cls, ledger: MaskingLedger, provenance: MaskProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: MaskingLedger, provenance: MaskProvenance) -> Measured:
         _check_counts(ledger, provenance)
         named = ledger.named()
         node_types = {name: _type_scores(ledger.rows[chosen]) for name, chosen in named.items()}
@@ -219,13 +219,15 @@ class MaskResult(Result[MaskingLedger]):
 def _type_scores(rows: np.ndarray) -> TypeScores:
     """The scores of the rows of one node type."""
     first = rows["copy"] == 0
-    t1, t0 = {}, {}
+    functions = len(rows[first])
+    t1 = {}
+    t0 = {}
     for name in (*SIMILARITIES, "log_probability"):
-        t1[name], t0[name] = _means(rows[name], len(rows[first]))
-    shares = _means(rows[HITS] / rows["masked"], len(rows[first]))
+        t1[name], t0[name] = _means(rows[name], functions)
+    shares = _means(rows[HITS] / rows["masked"], functions)
     t1["restored"], t0["restored"] = (100 * share for share in shares)
     return TypeScores(
-        functions=len(rows[first]),
+        functions=functions,
         masked=int(rows["masked"][first].sum()),
         failed=int(np.isnan(rows[SIMILARITIES[0]]).sum()),
         t1=Arm(**t1),
@@ -247,17 +249,19 @@ def _means(values: np.ndarray, functions: int) -> tuple[Any, Any]:
 
 def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
     """Raise LedgerError unless the ledger holds the copies that its settings say."""
-    rows, settings = ledger.rows, provenance.settings
-    t1 = int((rows["copy"] == 0).sum())
+    rows = ledger.rows
+    settings = provenance.settings
+    first = rows["copy"] == 0
+    t1 = int(first.sum())
     copies = np.tile(np.arange(settings.draws + 1), t1)
     reason = ""
     if list(settings.node_types) != ledger.node_types:
         reason = "its node types are others than its settings say"
-    elif not len(rows) or len(copies) != len(rows) or (rows["copy"] != copies).any():
+    elif not len(rows) or not np.array_equal(rows["copy"], copies):
         reason = f"it does not have {settings.draws} controls for every masked copy"
-    elif (
-        rows["masked"] != np.repeat(rows["masked"][rows["copy"] == 0], settings.draws + 1)
-    ).any() and (settings.protocol != "published"):
+    elif settings.protocol != "published" and not np.array_equal(
+        rows["masked"], np.repeat(rows["masked"][first], settings.draws + 1)
+    ):
         reason = "controls mask more or fewer sub-tokens than the copies that they control"
     elif t1 + sum(provenance.dropped.values()) != provenance.functions * len(settings.node_types):
         reason = "its functions and node types do not add up"

@@ -3,7 +3,6 @@ silenced on test."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
@@ -34,7 +33,7 @@ from probing.instruments.silencing.silence import (
 )
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import Session
+from probing.runs.session import ModelSource, Session
 
 if TYPE_CHECKING:
     from probing.models.encoder import LanguageModel
@@ -49,7 +48,7 @@ model reads."""
 
 @checked
 def ablate(
-    model: str | os.PathLike | tuple | Session,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     *,
@@ -61,7 +60,7 @@ def ablate(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
-    output: str | os.PathLike | None = None,
+    output: StrPath | None = None,
     shard: str | None = None,
 ) -> SilencingResult | None:
     """Measure the loss of a language model if the best heads of each relation are silenced.
@@ -112,7 +111,7 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     direction: str | None = None
     draws: int = DRAWS
     seed: int = 0
-    probes: str | os.PathLike | None = None
+    probes: StrPath | None = None
 
     @property
     def asked(self) -> Mapping[str, object]:
@@ -141,7 +140,8 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     @cached_property
     def heads(self) -> Mapping[str, Chosen]:
         """The heads of each relation that both probes choose, in the main process."""
-        validation, test = run(self.validation, self.probes), run(self.probing, self.probes)
+        validation = run(self.validation, self.probes)
+        test = run(self.probing, self.probes)
         chosen = None
         if validation is not None and test is not None:
             chosen = choose(validation, test, self.draws, self.seed)
@@ -190,9 +190,11 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     def run(self, part: Sequence[SilencedFunction], bar: tqdm) -> SilencingLedger:
         if not self.model.means:
             self.model.learn_means(self.reference)
-        heads, masked = self.provenance.heads, self.model.mask is not None
+        heads = self.provenance.heads
+        masked = self.model.mask is not None
         passes = [passes_of(function, heads, masked) for function in part]
-        names, cells = list(heads), []
+        names = list(heads)
+        cells = []
         for function, each, predictions in zip(part, passes, self._predictor.find(passes, bar)):
             asked = [
                 (targets, number)
@@ -201,6 +203,12 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
             ]
             for (targets, number), item, log_probabilities in zip(asked, each, predictions):
                 mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
-                key = function.index, names.index(targets.relation), number, targets.edges
-                cells.append((*key, round(float(mean), LOSS_DECIMALS)))
-        return SilencingLedger(names, np.array(cells, SilencingLedger.ROW), self.made).sorted()
+                row = (
+                    function.index,
+                    names.index(targets.relation),
+                    number,
+                    targets.edges,
+                    round(float(mean), LOSS_DECIMALS),
+                )
+                cells.append(row)
+        return self.ledger(names, cells)

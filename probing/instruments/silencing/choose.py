@@ -23,12 +23,14 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     Relations have none unless the best head beats a guess by distance on the rest of validation
     (`beats_guess`).
     """
-    ledger, offsets = test.ledger, best_offsets(validation.ledger)
+    ledger = test.ledger
+    offsets = best_offsets(validation.ledger)
     hard = is_hard(ledger, offsets)
     chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
     ranked = ranked_heads(chosen_on)
     candidates = beats_guess(unseen, chosen_on, ranked)
-    hit, (_, heads) = _hit_by_best(ledger, ranked), ledger.ranks.shape[2:]
+    hit = _hit_by_best(ledger, ranked)
+    heads = ledger.ranks.shape[-1]
     chosen = {}
     for number, name in enumerate(ledger.relations):
         edges = ledger.relation == number
@@ -74,10 +76,12 @@ def beats_guess(
     one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
     """
     hit = _hit_by_best(unseen, ranked)
-    drawn, sought = (table.first - table.head for table in (chosen_on, unseen))
+    drawn = chosen_on.first - chosen_on.head
+    sought = unseen.first - unseen.head
     p = {}
     for number, name in enumerate(unseen.relations):
-        seen, edges = (table.relation == number for table in (chosen_on, unseen))
+        seen = chosen_on.relation == number
+        edges = unseen.relation == number
         functions, function = np.unique(unseen.function[edges], return_inverse=True)
         if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_CLUSTERS:
             continue

@@ -22,7 +22,8 @@ A cost is what the whole model has more."""
 def hits(result: SilencingResult) -> Hits:
     """The log-probabilities of the SYSTEMS, in nats per sub-token, by function and relation, of
     which a function has one."""
-    ledger, named = result.ledger, result.ledger.named()
+    ledger = result.ledger
+    named = ledger.named()
     parts = []
     for name in result.relations:
         rows = ledger.rows[named[name]]

@@ -9,15 +9,15 @@ same layer that it is compared with.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.ledger_file import LOG_PROBABILITY, RowLedger
-from probing.runs.records import Count, Number, Record, exactly, listed
-from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.records import Count, Number, Numbers, Record, exactly, listed
+from probing.runs.saved import Circumstances, Measured, Provenance, Result
 from probing.runs.settings import RankingSettings
 
 WHOLE = 0
@@ -113,15 +113,17 @@ class SilencingProvenance(Provenance):
     VERSION = 4  # of choosing and silencing heads
     SIGNATURE_FIELDS = (
         "silence",
-        ("chosen_on", "direction", "predicts", "draws", "seed", "reference")
-        + ("begin", "max_length", "functions", "edges", "version"),
+        (
+            "chosen_on direction predicts draws seed reference"
+            " begin max_length functions edges version"
+        ).split(),
     )
 
     settings: SilencingSettings
     version: int
     functions: Count
     """Number of functions with a dependent to predict."""
-    left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
+    left_out: Annotated[Numbers, exactly(LEFT_OUT)]
     """Reason -> number of edges that are not asked for."""
     heads: dict[str, Chosen]
     """Relation -> its best head."""
@@ -156,12 +158,10 @@ class SilencingResult(Result[SilencingLedger]):
     relations: dict[str, RelationCosts]
     heads: dict[str, Chosen]
     """As in the provenance, like what is left out."""
-    left_out: dict[str, Number]
+    left_out: Numbers
 
     @classmethod
-    def measured(
-        cls, ledger: SilencingLedger, provenance: SilencingProvenance
-    ) -> tuple[dict[str, int], dict[str, Any]]:
+    def measured(cls, ledger: SilencingLedger, provenance: SilencingProvenance) -> Measured:
         _check_heads(ledger, provenance)
         relations = {
             name: _relation_costs(ledger.rows[chosen])
@@ -173,7 +173,7 @@ class SilencingResult(Result[SilencingLedger]):
     @property
     def title(self) -> str:
         """The model, the data and how heads look, for the titles of tables."""
-        return self._titled(self.settings.model, *self.settings.deviations, self.settings.direction)
+        return self._titled(self.settings.model, self.settings.direction)
 
 
 def log_probabilities(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -200,8 +200,10 @@ def _relation_costs(rows: np.ndarray) -> RelationCosts:
 def _check_heads(ledger: SilencingLedger, provenance: SilencingProvenance) -> None:
     """Raise LedgerError unless every function and relation has the rows of the heads that the
     settings say."""
-    rows, reason = ledger.rows, ""
-    known, scored = provenance.heads, np.unique(rows["relation"])
+    rows = ledger.rows
+    reason = ""
+    known = provenance.heads
+    scored = np.unique(rows["relation"])
     if sorted(known) != sorted(ledger.names) or len(scored) != len(known):
         reason = "its relations are others than its settings say"
     else:
