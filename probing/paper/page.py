@@ -12,6 +12,8 @@ from itertools import cycle
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from codesyntax_dataset import paper, sources
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
@@ -85,7 +87,8 @@ def sections(reproduction: Reproduction) -> list[Section]:
 def _inputs(reproduction: Reproduction) -> Iterator[list[str]]:
     """For each config and model: the source, the signature, and what differs from the paper."""
     for language, configs in CONFIGS.items():
-        source = sources.shown(reproduction.inputs.sources.get(language, ""))
+        given = reproduction.inputs.sources.get(language)
+        source = sources.shown(given) if given else ""
         for config in configs:
             measured = reproduction.measured.get(config)
             models = measured.models if measured else {}
@@ -130,7 +133,7 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Part:
     """Figure 2: the best model and the best baseline of each language."""
     rows = exhibit.select(reproduction)
     looks = {"best model": COLOURS[0], "best baseline": INK}
-    kind = rows["system"].isin(BASELINE_SYSTEMS).map(dict(enumerate(looks)))
+    kind = np.where(rows["system"].isin(BASELINE_SYSTEMS), "best baseline", "best model")
     best = rows["value"].astype(float).groupby([rows["config"], kind]).max().unstack()
     best = best.reindex(index=exhibit.configs, columns=[*looks])
     points = [Points(name, best[name].tolist(), looks[name], looks[name] == INK) for name in looks]

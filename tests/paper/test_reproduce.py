@@ -29,6 +29,7 @@ from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.joined import ScoreRow, difference, join, pivot
 from probing.paper.measured import Measured, ProbedModel, Reproduction
 from probing.paper.page import EXHIBITS
+from probing.report import figures
 from probing.report.kinds import COUNT_DIFFERENCE
 
 
@@ -73,7 +74,7 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 class TestRun:
-    def test_every_table_and_figure_is_there(self, made):
+    def test_every_table_and_figure_is_there(self, made, source):
         """Those of natural language, without a source, are empty; nothing else is left in the folder."""
         text = (made / "report/report.md").read_text(encoding="utf-8")
         for exhibit in EXHIBITS:
@@ -81,9 +82,10 @@ class TestRun:
         for number in (7, 8):
             heading = text.index(f"### Figure {number}. ")
             assert text[heading:].split("\n")[2].startswith("Empty: ")
-        inputs = {row["config"]: row["differs"] for row in rows_of(made, "inputs")}
-        assert inputs["english"] == "empty: no source was given"
-        assert inputs["python"] == "data, models"
+        inputs = {row["config"]: row for row in rows_of(made, "inputs")}
+        assert inputs["english"]["differs"] == "empty: no source was given"
+        assert inputs["python"]["differs"] == "data, models"
+        assert (inputs["english"]["source"], inputs["python"]["source"]) == ("", source.name)
         drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
         assert drawn == {f"figure-{number}" for number in (2, 3, 4, 6, 16, 17, 18, 19)}
         folders = {path.name for path in made.iterdir()}
@@ -257,6 +259,24 @@ class TestRun:
                 probing.reproduce([str(source)], [str(tiny_model)], output)
         probing.reproduce([str(source)], [str(tiny_model)], output)
         assert content(output) == content(made)
+
+
+def test_the_best_of_each_language_is_drawn(monkeypatch):
+    """In Figure 2: of models, and of baselines; a language without numbers has none."""
+    scores = {"mine": 20.0, "theirs": 30.0, "Offset": 43.6, "Keyword": 15.7}
+    rows = [ScoreRow("python", "mean", system, value) for system, value in scores.items()]
+    rows += [ScoreRow("python", "mean", "mine", 90.0, k=3), ScoreRow("java", "mean", "Offset", 5.0)]
+    made = Reproduction(Inputs({}, {}, {}, None), {"python": Measured({}, rows)}, {})
+    (exhibit,) = (exhibit for exhibit in EXHIBITS if exhibit.name == "Figure 2")
+    drawn = {}
+    monkeypatch.setattr(
+        figures, "rows", lambda names, panels: drawn.update(names=names, panels=panels)
+    )
+    exhibit.draw(made, exhibit).draw()
+    points = {of.label: dict(zip(drawn["names"], of.values)) for of in drawn["panels"]["UAS, %"]}
+    assert points["best model"]["Python"] == 30.0 and points["best baseline"]["Python"] == 43.6
+    assert points["best baseline"]["Java"] == 5.0 and np.isnan(points["best model"]["Java"])
+    assert np.isnan(points["best baseline"]["German"])
 
 
 def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Reproduction:
