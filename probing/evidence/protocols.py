@@ -29,7 +29,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected, family
+from probing.stats.intervals import Estimate, corrected
 
 MODEL = "model"
 """The system whose hits are those of a model's attention heads."""
@@ -135,36 +135,8 @@ def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
-    return Comparison(_joined(first, second))
-
-
-def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
-    """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
-    return _joined(first, second).mean("first", "second")
-
-
-def over_models(
-    differences: Sequence[Estimate | None], models: Sequence[bool]
-) -> list[Estimate | None]:
-    """Differences of several to the same baseline, of which some are `models`: p is corrected over
-    these.
-
-    Controls make no claim: their p is uncorrected and adds no test.
-    """
-    claims = {
-        number: difference
-        for number, difference in enumerate(differences)
-        if difference is not None and models[number]
-    }
-    over = list(differences)
-    for number, difference in zip(claims, family(list(claims.values()))):
-        over[number] = difference
-    return over
-
-
-def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
-    renamed = first.hits.named({first.system: "first"})
-    return renamed.join(second.hits.named({second.system: "second"}))
+    hits = first.hits.named({first.system: "first"})
+    return Comparison(hits.join(second.hits.named({second.system: "second"})))
 
 
 def choose(ledger: RankLedger) -> Choice:

@@ -37,9 +37,9 @@ import datasets
 import numpy as np
 
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, WORST_RANK
-from probing.evidence.beyond import beyond
+from probing.evidence.beyond import hits_by_protocol
 from probing.evidence.gather import WholeSplits
 from probing.evidence.protocols import (
     MODEL,
@@ -48,7 +48,6 @@ from probing.evidence.protocols import (
     ChosenHits,
     apply,
     choose,
-    held_out,
     published,
 )
 from probing.evidence.verify import (
@@ -63,7 +62,7 @@ from probing.evidence.verify import (
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import Offsets, is_hard
+from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import RankBounds
 from probing.instruments.attention.result import load
@@ -137,13 +136,13 @@ def means(
 
     `unread`: the functions of `validation` that the model could not read.
     """
-    by_protocol = [Mean(PUBLISHED, published(test))]
-    if validation is not None:
-        by_protocol.append(Mean(HELD_OUT, held_out(validation, test, unread)))
-        hard = beyond(validation, test, unread)
-        if hard is not None and hard.in_mean:
-            by_protocol.append(Mean(BEYOND_OFFSET, hard.chosen, hard.offsets))
-    return [mean._replace(chosen=mean.chosen.at(TABLE_MEASURES)) for mean in by_protocol]
+    if validation is None:
+        return [Mean(PUBLISHED, published(test).at(TABLE_MEASURES))]
+    by_protocol = []
+    for protocol, chosen in hits_by_protocol(validation, test, unread).items():
+        offsets = best_offsets(validation) if protocol == BEYOND_OFFSET else None
+        by_protocol.append(Mean(protocol, chosen.at(TABLE_MEASURES), offsets))
+    return by_protocol
 
 
 def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:

@@ -34,10 +34,8 @@ from probing.evidence.protocols import (
     MODEL,
     TABLE_MEASURES,
     ChosenHits,
-    Comparison,
     apply,
     choose,
-    over_models,
 )
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.instruments.information import hits as information
@@ -63,7 +61,7 @@ from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
 from probing.stats.hits import Hits, Measure
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate, corrected, family
 
 COLUMNS = {
     "model": "the model, by the name that it was given; empty for what needs no model",
@@ -253,55 +251,42 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 
 def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions; p of means corrected over the
-    models. `groups`: also of relations, most of the work."""
-    models = [member.probed.test.settings.control is None for member in evidence]
-    differences = [_differences(member) for member in evidence]
-    for mean in dict.fromkeys(chain.from_iterable(differences)):
-        over = over_models([of_member.get(mean) for of_member in differences], models)
-        for of_member, difference in zip(differences, over):
-            if difference is not None:
-                of_member[mean] = difference
-    for member, of_member in zip(evidence, differences):
-        yield [*_of_model(member, of_member, groups), *_beyond(member, of_member, groups)]
-
-
-def _differences(member: Evidence) -> dict[str, Estimate]:
-    """Protocol -> the difference of the mean to the best baseline's."""
-    differences = {protocol: both.mean for protocol, both in member.comparisons.items()}
-    if member.beyond_compared is not None:
-        differences[BEYOND_OFFSET] = member.beyond_compared.mean
-    return differences
+    models: controls make no claim. `groups`: also of relations, most of the work."""
+    differences = []
+    models = []
+    for member in evidence:
+        means = {protocol: compared.mean for protocol, compared in member.comparisons.items()}
+        differences.append(means)
+        if member.probed.test.settings.control is None:
+            models.append(means)
+    for protocol in (*PUBLISHED_FIRST, BEYOND_OFFSET):
+        claims = [means for means in models if protocol in means]
+        over_models = family([means[protocol] for means in claims])
+        for means, difference in zip(claims, over_models):
+            means[protocol] = difference
+    for member, means in zip(evidence, differences):
+        yield list(_of_model(member, means, groups))
 
 
 def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
+    """Rows of a model, and of what needs none on the hard edges of its relations."""
     about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
     for protocol, chosen in member.hits.items():
         cells = {**about, "protocol": protocol}
         shown = _Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL, groups)
-        if protocol in differences:
-            compared = member.comparisons[protocol]
-            yield from _against(shown, compared, differences[protocol], groups)
-
-
-def _beyond(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
-    """Rows of hard edges, of a model and of what needs none there, on the relations of its
-    score."""
-    model = member.beyond
-    rivals = member.splits.rivals
-    if model is None or not model.in_mean or rivals is None:
-        return
-    about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=BEYOND_OFFSET)
-    shown = _Slice(model.chosen.hits, about, _rule_and_k, partial(_head, model.chosen))
-    yield from shown.by_rule_and_k(MODEL, groups)
-    compared = member.beyond_compared
-    if compared is None:  # it was scored on other edges than the baselines
-        return
-    yield from _against(shown, compared, differences[BEYOND_OFFSET], groups)
-    without = {**about, **_WITHOUT_MODEL}
-    for kind in kinds_of(member.probed.test.settings.config):
-        rival = rivals.of(kind, model.chosen)
-        yield from _Slice(rival.hits, without, _rule_and_k).by_rule_and_k(kind, groups)
+        if protocol not in differences:  # it was scored on other edges than the baselines
+            continue
+        compared = member.comparisons[protocol]
+        if groups:
+            both = shown.only(groups=compared.relations)
+            yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+        yield from shown.rows(differences[protocol], MODEL, BEST_BASELINE)
+        if protocol == BEYOND_OFFSET:
+            cells |= _WITHOUT_MODEL
+            for kind in kinds_of(member.probed.test.settings.config):
+                rival = member.splits.rivals[protocol][kind]
+                yield from _Slice(rival.hits, cells, _rule_and_k).by_rule_and_k(kind, groups)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
@@ -350,7 +335,8 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     any_heads = {name: cells + (0, number % heads) for number, name in numbered}
     heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
     by_chance = by_relation(test, direction)
-    for protocol, chosen in first.hits.items():
+    for protocol in PUBLISHED_FIRST:
+        chosen = first.hits[protocol]
         cells_of = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
         shown = _Slice(chosen.hits, cells_of, _rule_and_k)
         drawn = apply(scored, heads_of[protocol])
@@ -365,14 +351,6 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:
     return {"rule": measure[0], "k": measure[1]}
-
-
-def _against(shown: _Slice, compared: Comparison, mean: Estimate, groups: bool) -> Iterator[Row]:
-    """Rows of differences to the best baseline, of the relations that both have and of the mean."""
-    if groups:
-        both = shown.only(groups=compared.relations)
-        yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
-    yield from shown.rows(mean, MODEL, BEST_BASELINE)
 
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:

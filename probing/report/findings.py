@@ -23,7 +23,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import compare_means
+from probing.evidence.protocols import compare
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report.words import RULE, K, distinct, file_names
@@ -249,7 +249,7 @@ def _gathered(
         scores=_scores(chain(rows, [("", scores.of_baselines(ordered, groups=relations))])),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs={
-            (first, second): compare_means(one_guess[first], one_guess[second]).at(0)
+            (first, second): compare(one_guess[first], one_guess[second]).mean.at(0)
             for first, second in combinations(one_guess, 2)
         },
         trainings=[

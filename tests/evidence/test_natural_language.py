@@ -9,6 +9,7 @@ import datasets
 import numpy as np
 import pytest
 from support.attacks.entries import renamed
+from support.evidence.entries import entry_of
 from support.evidence.hits_files import opened, written
 
 from codesyntax_dataset.build import build
@@ -164,8 +165,8 @@ def test_an_entry_of_sentences_is_read_again(tiny_model, sentences, tmp_path):
     for split in ("test", "validation"):
         probe(str(tiny_model), sentences, "german", split, output=tmp_path)
     (one,) = gather(find([tmp_path]), sentences)
-    entry = opened(one.submission().to_bytes())
-    assert submission.load(written(entry)).difference(one.submission()) is None
+    entry = opened(entry_of(one).to_bytes())
+    assert submission.load(written(entry)).difference(entry_of(one)) is None
     for protocol in entry["tables"]:
         renamed(entry, protocol, "nsubj:pass", "nsubj->pass")
     with pytest.raises(EntryError, match="expected a relation of german"):
