@@ -9,6 +9,7 @@ the *combined* baseline are that one's. A function that the model could not read
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
 from probing.runs.settings import Settings
-from probing.stats.hits import Group, Hits
+from probing.stats.hits import Hits
 from probing.stats.hits_file import Layout
 
 MeanCell = tuple[str, str, str]
@@ -158,13 +159,13 @@ class AttentionSubmission(Submission):
         for (name, group), better in zip(hits.groups.items(), chosen.better):
             offset, keyword = (group.sums[kind] for kind in KINDS)
             combined = np.where(np.array(better)[:, None] == 0, offset, keyword)
-            groups[name] = Group(group.places, group.n, {**group.sums, BEST_BASELINE: combined})
-        return Hits(hits.clusters, groups, hits.measures, hits.unit, hits.left_out)
+            groups[name] = replace(group, sums={**group.sums, BEST_BASELINE: combined})
+        return replace(hits, groups=groups)
 
     def facts(self, tables: Tables) -> Facts:
         published = tables[PUBLISHED]
         edges = int(published.n.sum())
-        unread = published.where(clusters=np.array(self.unread, np.int64))
+        unread = published.cells(dict.fromkeys(published.names, np.array(self.unread, np.int64)))
         counts = {"functions": self.functions, "edges": edges - int(unread.n.sum())}
         signature = ProbeProvenance.signature_of(self.settings, counts)
         parts = {name: text for name, text in signature.parts.items() if name not in _OF_MODEL}
