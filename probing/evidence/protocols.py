@@ -7,8 +7,8 @@ They are always reported side by side:
   the scored data.
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose`
   never sees the data that `apply` scores; `choose_least` does, to the harm of a model that could
-  not read all functions. A relation without edges to choose on is excluded from the mean, and
-  listed: the mean is over fewer, and does not compare with that of *published*.
+  not read all functions. A relation without edges to choose on is left out: the mean is over
+  fewer, and does not compare with that of *published*.
 
 What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what
 there is to hit, and the measures are MEASURES, a rule and k each.
@@ -16,11 +16,10 @@ there is to hit, and the measures are MEASURES, a rule and k each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -60,14 +59,12 @@ TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 class ChosenHits:
     """The hits of chosen heads, of one system.
 
-    `choice`: the heads; `unchosen`: relations that have edges to score but none to choose on, with
-    their number of edges; not among the groups of `hits`.
+    `choice`: the heads, of relations that have edges to choose on; `hits` have no other groups.
     """
 
     system: str
     hits: Hits
     choice: Choice
-    unchosen: Mapping[str, int]
 
     @property
     def relations(self) -> list[str]:
@@ -96,7 +93,8 @@ class ChosenHits:
 @dataclass(eq=False)
 class Comparison:
     """The differences between what the systems `first` and `second` hit of the same edges, in
-    points, with p-values; computed when they are asked for."""
+    points, by the M measures and R relations of `hits`, with p-values; computed when they are asked
+    for."""
 
     hits: Hits
 
@@ -104,11 +102,6 @@ class Comparison:
     def relations(self) -> list[str]:
         """The R names."""
         return self.hits.names
-
-    @property
-    def measures(self) -> Sequence[Any]:
-        """The M rules and k."""
-        return self.hits.measures
 
     @cached_property
     def mean(self) -> Estimate:
@@ -123,11 +116,12 @@ class Comparison:
 
     def of_mean(self, rule: str, k: int) -> Estimate:
         """The difference of the means."""
-        return self.mean.at(self.measures.index((rule, k)))
+        return self.mean.at(self.hits.measures.index((rule, k)))
 
     def on(self, relation: str, rule: str, k: int) -> Estimate:
         """The difference on one of the relations."""
-        return self.by_relation.at(self.measures.index((rule, k)), self.relations.index(relation))
+        row = self.hits.measures.index((rule, k))
+        return self.by_relation.at(row, self.relations.index(relation))
 
 
 def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
@@ -204,8 +198,7 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
         repositories=ledger.repositories,
     )
     groups = {name: group for name, group in every.groups.items() if name in choice}
-    unchosen = {name: group.total for name, group in every.groups.items() if name not in choice}
-    return ChosenHits(system, replace(every, groups=groups), choice, unchosen)
+    return ChosenHits(system, replace(every, groups=groups), choice)
 
 
 def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:

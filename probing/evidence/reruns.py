@@ -35,6 +35,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import datasets
 import numpy as np
+from tqdm import tqdm
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.protocol import BEYOND_OFFSET, PUBLISHED, TABLE_KS
@@ -254,10 +255,6 @@ class RanksVerifier(Verifier[Probing]):
     COUNTED = ("skips", "ties")
     RERUN = "ranks"
 
-    @staticmethod
-    def places(ledger: RankLedger) -> np.ndarray:
-        return np.unique(ledger.function)
-
     def complete(self) -> Criterion:
         """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads
         of the model."""
@@ -339,8 +336,8 @@ class RanksVerifier(Verifier[Probing]):
         outside = np.zeros(claimed.ranks.shape[1:], bool)
         runner = Runner(self.experiment.encoder, settings.direction, None)
         listener = partial(RankBounds, slack=SLACK[settings.precision])
-        parts = self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener))
-        for part, bounds in parts:
+        for part in self.parts(functions):
+            bounds = runner.run(part, tqdm(disable=True), listener)
             edges_of = [np.flatnonzero(claimed.function == function.index) for function in part]
             places = np.concatenate(edges_of)
             again[:, places], least, most = np.moveaxis(bounds, -1, 0)
@@ -422,7 +419,7 @@ class CopiesVerifier(Verifier[Masking]):
         return _both(pairs, T1, _EFFECT)
 
     def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
-        parts = (part for _, part in self.in_parts(functions, self.experiment.rows))
+        parts = [self.experiment.rows(part, tqdm(disable=True)) for part in self.parts(functions)]
         ledgers, counts = zip(*parts)
         again = np.concatenate([ledger.rows for ledger in ledgers])
         order = np.lexsort((again["copy"], again["node_type"], again["function"]))
@@ -548,13 +545,12 @@ class _LogProbabilities(Verifier[S]):
         rows = super().rerun(functions).rows
         tolerance = dict(self.TOLERANCE)
         if self.experiment.settings.precision != "float32":
-            # each text is a batch
-            batched, self.experiment.scorer = (
-                self.experiment.scorer,
-                Scorer(self.experiment.model, 1),
-            )
-            other = super().rerun(functions).rows
-            self.experiment.scorer = batched
+            batched = self.experiment.scorer
+            self.experiment.scorer = Scorer(self.experiment.model, 1)  # each text is a batch
+            try:
+                other = super().rerun(functions).rows
+            finally:
+                self.experiment.scorer = batched
             for name in tolerance:
                 apart = np.abs(rows[name] - other[name])
                 tolerance[name] += SPREAD * float(apart.max())

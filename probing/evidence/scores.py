@@ -210,10 +210,11 @@ class _Slice:
     def scored_means(self, system: str, against: str | None = None) -> Iterator[Row]:
         yield from self.rows(self.hits.mean(system, against), system, against or "")
 
-    def scored(self, system: str, against: str | None = None) -> Iterator[Row]:
-        """Rows of both."""
-        yield from self.scored_groups(system, against)
-        yield from self.scored_means(system, against)
+    def scored(self, *systems: str, against: str | None = None) -> Iterator[Row]:
+        """Rows of groups, and of the means, of each of the systems."""
+        for system in systems:
+            yield from self.scored_groups(system, against)
+            yield from self.scored_means(system, against)
 
     def by_rule_and_k(self, system: str, groups: bool) -> Iterator[Row]:
         """Rows of means and, if asked for, of groups by the rules and k of tables."""
@@ -387,8 +388,7 @@ def _masking(model: Masked) -> Iterator[Row]:
     about = _shared_cells(model.result, MASKING, **cells)
     for outcome, hits in model.hits.items():
         shown = _Slice(hits, about)
-        for arm in ARMS:
-            yield from shown.scored(arm)
+        yield from shown.scored(*ARMS)
         yield from shown.rows(_of_all_groups(model.effects[outcome]), T1, T0)
         yield from shown.scored_means(T1, T0)
         if outcome in FLOORS:
@@ -412,22 +412,17 @@ def _silencing(result: SilencingResult) -> Iterator[Row]:
         return "-".join(map(str, result.heads[relation].best))
 
     shown = _Slice(silencing.hits(result), _shared_cells(result, SILENCING), chosen=head)
-    for system in silencing.SYSTEMS:
-        yield from shown.scored(system)
-    yield from shown.scored(silencing.WHOLE, silencing.BEST)
-    yield from shown.scored(silencing.MATCHED, silencing.BEST)
+    yield from shown.scored(*silencing.SYSTEMS)
+    yield from shown.scored(silencing.WHOLE, silencing.MATCHED, against=silencing.BEST)
 
 
 def _information(result: InformationResult) -> Iterator[Row]:
     measured = information.hits(result)
     about = _shared_cells(result, INFORMATION)
     bits = _Slice(measured["bits"], about)
-    uas = _Slice(measured["uas"], about)
-    for choice in (WORDS, BOTH):
-        yield from bits.scored(choice)
     yield from bits.scored(WORDS, BOTH)
-    for finder in information.FINDERS:
-        yield from uas.scored(finder)
+    yield from bits.scored(WORDS, against=BOTH)
+    yield from _Slice(measured["uas"], about).scored(*information.FINDERS)
 
 
 def _preference(result: PreferenceResult) -> Iterator[Row]:
@@ -441,17 +436,15 @@ def _preference(result: PreferenceResult) -> Iterator[Row]:
 def _surprisal(result: SurprisalResult) -> Iterator[Row]:
     for role, hits in likelihood.of_surprisal(result).items():
         shown = _Slice(hits, _shared_cells(result, SURPRISAL, rule=role))
-        for system in (likelihood.NODE, likelihood.CONTROL):
-            yield from shown.scored(system)
-        yield from shown.scored(likelihood.CONTROL, likelihood.NODE)
+        yield from shown.scored(likelihood.NODE, likelihood.CONTROL)
+        yield from shown.scored(likelihood.CONTROL, against=likelihood.NODE)
 
 
 def _plain(result: Any) -> Iterator[Row]:
     for name, hits in result.hits().items():
         about = _shared_cells(result, result.instrument, measure=name)
         shown = _Slice(hits, about, lambda measure: {"rule": measure})
-        for system in hits.systems:
-            yield from shown.scored(system)
+        yield from shown.scored(*hits.systems)
 
 
 _OF_RESULT: dict[str, Callable[[Any], Iterator[Row]]] = {

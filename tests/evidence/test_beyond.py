@@ -37,8 +37,8 @@ def test_a_plain_computation_from_the_ledgers_agrees(evidence):
     ledgers = evidence.probed.validation.ledger, evidence.probed.test.ledger
     found, plain = beyond(*ledgers), plain_beyond(*ledgers, (1, 20))
     assert {name: found.offsets[name] for name in plain.offsets} == plain.offsets
-    assert sorted(found.chosen.unchosen) == plain.unchosen
     relations = found.chosen.relations
+    assert not set(relations) & set(plain.unchosen)
     assert relations == sorted({name for name, _ in plain.scores if plain.hard[name] >= 30})
     by_relation = found.chosen.hits.scores("model")
     for (name, k), score in plain.scores.items():

@@ -41,7 +41,7 @@ def ledgers_of(evidence) -> dict[str, Path]:
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     """What `submit` would send to a board, without its checks."""
     (evidence,) = gather(find([folder]), data)
-    sent = entry_of(evidence)
+    sent = entry_of(evidence, data)
     files = {f"entries/{sent.file_name}": sent.to_bytes()}
     ledgers = ledgers_of(evidence).items()
     return files | {ledger_file(digest): file.read_bytes() for digest, file in ledgers}
@@ -93,7 +93,7 @@ def submitted(tiny_model, few_functions, tmp_path_factory):
     for split in ("test", "validation"):
         probe(str(tiny_model), few_functions, "python", split, max_length=200, output=folder)
     made = gather(find([folder]), few_functions)[0]
-    honest = opened(entry_of(made).to_bytes())
+    honest = opened(entry_of(made, few_functions).to_bytes())
     return honest, Checker(str(few_functions)), ledgers_of(made).get
 
 
