@@ -85,22 +85,21 @@ def find(paths: Paths) -> list[Probed]:
     for file in files_of(sorted({file.parent for file in named})):
         if ".validation." in file.name and file not in results:
             results[file] = load(file)
-    chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
+    chosen_on: dict[Settings, Path] = {}
     for file, result in results.items():
         if result.settings.split == "validation":
-            known, _ = chosen_on.setdefault(alike(result), (result, file))
-            if known.settings.limit is not None:
-                chosen_on[alike(result)] = result, file
-    pairs: list[Probed] = []
+            known = chosen_on.setdefault(alike(result), file)
+            if results[known].settings.limit is not None:
+                chosen_on[alike(result)] = file
+    pairs: dict[Settings, Probed] = {}
     for file in named:
         result = results[file]
         if result.settings.split == "validation":
             continue
-        if same := [pair for pair in pairs if pair.test.settings == result.settings]:
-            if not same[0].test.ledger.same_ranks(result.ledger):
+        if same := pairs.get(result.settings):
+            if not same.test.ledger.same_ranks(result.ledger):
                 raise LedgerError(
-                    f"{file} and {same[0].files['test']} are two runs of one probe, but their ranks differ: give only "
-                    "one"
+                    f"{file} and {same.files['test']} are two runs of one probe, but their ranks differ: give only one"
                 )
             continue
         if alike(result) not in chosen_on:
@@ -108,12 +107,13 @@ def find(paths: Paths) -> list[Probed]:
                 f"{file} has no counterpart on the split validation, which the held-out protocol needs to choose "
                 "heads: probe that split in the same way, into the same folder (--split test --split validation)"
             )
-        validation, other = chosen_on[alike(result)]
-        pairs.append(Probed(result, validation, {"test": file, "validation": other}))
+        other = chosen_on[alike(result)]
+        files = {"test": file, "validation": other}
+        pairs[result.settings] = Probed(result, results[other], files)
     if not pairs:
         places = ", ".join(map(str, paths))
         raise LedgerError(f"{places} has results of the split validation only: probe test, too")
-    return pairs
+    return list(pairs.values())
 
 
 class SharedSettings(NamedTuple):
@@ -454,6 +454,6 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
     return ProbeResult.from_ledger(ledger)
 
 
-def alike(result: ProbeResult) -> Settings:
-    """The settings that the two probes of a model share."""
+def alike(result: Any) -> Settings:
+    """The settings that the two probes of a model share; `result`: what has those of one."""
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})

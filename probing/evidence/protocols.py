@@ -70,16 +70,6 @@ class ChosenHits:
     def relations(self) -> list[str]:
         return self.hits.names
 
-    @property
-    def functions(self) -> np.ndarray:
-        """Positions in the split: (F,)."""
-        return self.hits.clusters
-
-    @property
-    def total(self) -> np.ndarray:
-        """The hits in all functions: int64 (M, R)."""
-        return self.hits.total(self.system)
-
     def only(self, relations: Iterable[str]) -> ChosenHits:
         """The same, restricted to these relations, such as those of the other protocol, so that
         means compare."""
@@ -176,7 +166,9 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
     shape = ledger.ranks.shape[2:]
     chosen = np.zeros((2, *_BY_RULE_AND_K, len(ledger.relations)), np.intp)
     for number, name in enumerate(ledger.relations):
-        heads = choice.get(name, np.zeros((*_BY_RULE_AND_K, 2), np.intp))
+        if name not in choice:
+            continue
+        heads = choice[name]
         beyond = heads[(heads >= shape).any(axis=-1)]
         if len(beyond):
             layer, head = beyond[0]

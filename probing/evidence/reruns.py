@@ -41,7 +41,7 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.protocol import BEYOND_OFFSET, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, WORST_RANK
 from probing.evidence.beyond import hits_by_protocol
-from probing.evidence.gather import WholeSplits
+from probing.evidence.gather import WholeSplits, alike
 from probing.evidence.protocols import (
     MODEL,
     TABLE_MEASURES,
@@ -151,10 +151,9 @@ def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
     means of `test`."""
     influence = _without_means(ledger)
     for mean in published:
-        functions = mean.chosen.functions
-        contributions = mean.chosen.hits.contributions(mean.chosen.system)
-        for cell, added in zip(CELLS, contributions):
-            influence.add(f"{mean.protocol}: {cell}", functions, added)
+        hits = mean.chosen.hits
+        for cell, added in zip(CELLS, hits.contributions(mean.chosen.system)):
+            influence.add(f"{mean.protocol}: {cell}", hits.clusters, added)
     return influence
 
 
@@ -286,32 +285,30 @@ class RanksVerifier(Verifier[Probing]):
         settings = self.provenance.settings
         split = "test" if settings.split == "validation" else "validation"
         pattern = settings.model_copy(update={"split": split}).name.rpartition(".")[0] + ".*.json"
-        alike = {"split": settings.split, "labels": settings.labels, "limit": settings.limit}
         for file in sorted(self.file.parent.glob(pattern)):
             with contextlib.suppress(CodeSyntaxError):
                 other = load(file)
-                if other.settings.model_copy(update=alike) == settings:
+                if alike(other) == alike(self.provenance):
                     return other.ledger
         return None
 
     @cached_property
-    def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
+    def _submitted(self) -> tuple[RankLedger, RankLedger | None, Collection[int]]:
         """As submissions have them: the ledger of the split that is scored; if it is here, that of
         the one on which heads are chosen; and the functions of the latter that were not read."""
         settings = self.provenance.settings
         ledger = self.ledger
         other = self.counterpart
-        nothing = np.array([], int)
         if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
-            return ledger, None, nothing
+            return ledger, None, ()
         test, validation = (other, ledger) if settings.split == "validation" else (ledger, other)
         location = self.experiment.data.location
         alone = isinstance(location, datasets.Dataset)  # one split, without the other
         if alone or settings.limit is not None or settings.control is not None:
-            return test, validation, nothing
+            return test, validation, ()
         splits = WholeSplits(location, settings.config, settings.direction)
         whole = splits.completed(validation, "validation")
-        unread = np.setdiff1d(whole.function, validation.function)
+        unread = np.setdiff1d(whole.function, validation.function).tolist()
         return splits.completed(test, "test"), whole, unread
 
     @property
@@ -395,7 +392,6 @@ class CopiesVerifier(Verifier[Masking]):
     COUNTED = ("skips", "dropped")
     RERUN = "copies again"
     TOLERANCE: ClassVar = {
-        **dict.fromkeys((HITS, *SIMILARITIES), 0.0),
         **dict.fromkeys(FILLED, _EXACT),
         "log_probability": DECIMALS_APART,
     }
@@ -429,8 +425,10 @@ class CopiesVerifier(Verifier[Masking]):
         tolerance = {**self.TOLERANCE, HITS: unsure}
         tolerance |= dict.fromkeys(SIMILARITIES, similar)
         share = float(unsure.sum() / rows["masked"].sum())
-        ties = f"{share} of their predictions are near ties, which rounding decides"
-        undecided = f"{ties}, so they cannot be checked" if share > MOST_UNSURE else ""
+        undecided = ""
+        if share > MOST_UNSURE:
+            ties = f"{share} of their predictions are near ties"
+            undecided = f"{ties}, which rounding decides, so they cannot be checked"
         return Rerun(rows, tolerance, undecided)
 
     def row(self, row: np.ndarray) -> str:

@@ -33,7 +33,7 @@ from probing.evidence.protocols import (
     TABLE_PLACES,
     ChosenHits,
 )
-from probing.evidence.submission import Facts, Submission, Tables, digest_of
+from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
@@ -99,19 +99,12 @@ def table_of(model: ChosenHits, baselines: Mapping[str, ChosenHits]) -> Hits:
     if unknown := sorted(set(model.relations) - set(baselines[BEST_BASELINE].relations)):
         why = f"the result has the relation {shown(unknown[0])}, expected a relation of the dataset"
         raise EntryError(why)
-    table = model.at(TABLE_MEASURES).hits.named({model.system: MODEL})
-    return table.join(rivals_of(baselines, model.relations))
+    return model.at(TABLE_MEASURES).hits.join(rivals_of(baselines, model.relations))
 
 
 def rivals_of(baselines: Mapping[str, ChosenHits], relations: list[str]) -> Hits:
     """The baselines of a protocol on some relations: KINDS, and the combined one."""
-    first, *others = (
-        baselines[kind]
-        .only(relations)
-        .at(TABLE_MEASURES)
-        .hits.named({baselines[kind].system: kind})
-        for kind in BASELINES
-    )
+    first, *others = (baselines[kind].hits.where(relations, TABLE_MEASURES) for kind in BASELINES)
     for other in others:
         first = first.join(other)
     return first
@@ -196,9 +189,9 @@ class AttentionSubmission(Submission):
     def digests(self) -> dict[str, str]:
         return self.ledgers.model_dump()
 
-    def digest_of_numbers(self, tables: Tables) -> str:
+    def digest_of_numbers(self, tables: Tables, text: str = "") -> str:
         heads = [of_table.heads for of_table in self.chosen.values()]
-        return digest_of((hits.named({MODEL: MODEL}) for hits in tables.values()), f"{heads}")
+        return super().digest_of_numbers(tables, f"{heads}")
 
     def head(self, table: str, relation: int, measure: int) -> str:
         """The chosen head, layer-head."""

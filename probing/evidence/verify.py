@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -361,18 +362,15 @@ class Verifier(Generic[AnyExperiment]):
             finding += f"; {unread} more were not read"
         return Criterion("functions", claimed.tolist() == functions, finding)
 
+    @abstractmethod
     def published(self, ledger: Any) -> Points:
         """What each function of a ledger adds to each published number, in points: (F,)."""
-        return {}
 
     def influence(self) -> Influence:
         """By what functions add to the published numbers; where they add nothing, they may have
         taken something away: as much as functions differ."""
         places = self.places(self.ledger)
         published = self.published(self.ledger)
-        if not published:
-            equal = np.full(len(places), 100 / len(places))
-            return Influence(places, {"a mean over functions": equal}, equal)
         spread = max(points.std() for points in published.values())
         raised = {name: np.maximum(points, 0) for name, points in published.items()}
         return Influence(places, raised, np.full(len(places), spread))

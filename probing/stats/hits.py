@@ -64,12 +64,9 @@ class Group:
 
     def gained(self, system: str, against: str | None = None) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
-        sums = self.sums[system]
         if against is None:
-            return sums
-        whole = np.issubdtype(sums.dtype, np.integer)
-        wide = sums.astype(np.int32 if whole else np.float64)
-        return wide - self.sums[against]
+            return self.sums[system]
+        return self.sums[system] - self.sums[against]
 
     def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""

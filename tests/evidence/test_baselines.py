@@ -254,8 +254,8 @@ def test_held_out_predictors_come_from_validation_alone():
     held, same = (result.hits[protocol]["offset"] for protocol in ("held-out", "published"))
     assert (held.relations, same.relations) == (["r"], ["r", "s"])
     # then come 1 and 3, which are as near to 2
-    assert held.total[:20, 0].tolist() == [1] + [3] * 19
-    assert same.total[:2, same.relations.index("r")].tolist() == [2, 3]
+    assert held.hits.total("offset")[:20, 0].tolist() == [1] + [3] * 19
+    assert same.hits.total("offset")[:2, same.relations.index("r")].tolist() == [2, 3]
     # the mean of published has s, too, of which 1 of 1 is found
     means = [chosen.hits.mean("offset").value[0] for chosen in (same, held)]
     assert means == pytest.approx([250 / 3, 100 / 3])
@@ -322,8 +322,8 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
     result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
     assert result.picks["held-out"].names("offset", "first", "r")[:2] == [2, 3]
     held = result.hits["held-out"]
-    assert held["offset"].total[:2, 0].tolist() == [0, 0]
-    assert held["combined"].total[:20, 0].tolist() == [1] * 20
+    assert held["offset"].hits.total("offset")[:2, 0].tolist() == [0, 0]
+    assert held["combined"].hits.total("combined")[:20, 0].tolist() == [1] * 20
 
 
 def test_the_command_prints_a_table_and_writes_all_scores(dataset_folder, tmp_path):

@@ -78,7 +78,7 @@ def test_held_out_scores_the_head_that_validation_chose():
     held, same = held_out(validation, test), published(test)
     assert choose(validation)[TEST][0, 0].tolist() == [0, 0]
     assert (held.relations, same.relations) == ([TEST], [ARGS, TEST])
-    assert held.functions.tolist() == [0, 2, 3]
+    assert held.hits.clusters.tolist() == [0, 2, 3]
     group = held.hits.groups[TEST]
     assert (group.places.tolist(), group.n.tolist()) == ([0, 1, 2], [2, 1, 1])
     for chosen, found in ((held, [1, 0, 0]), (same, [2, 1, 0])):
@@ -99,7 +99,10 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read(lost, head, wors
     )
     for ledger, best, found in ((scored, head, worse), (turned, 0, 1)):
         chosen = held_out(validation, ledger, [3][:lost])
-        assert (chosen.choice[ARGS][0, 0].tolist(), chosen.total[0, 0]) == ([0, best], found)
+        assert (chosen.choice[ARGS][0, 0].tolist(), chosen.hits.total("model")[0, 0]) == (
+            [0, best],
+            found,
+        )
 
 
 def test_few_functions_are_marked_and_some_relations_do_not_count():
@@ -117,7 +120,7 @@ def test_few_functions_are_marked_and_some_relations_do_not_count():
 
 def test_without_edges_there_is_nothing():
     nothing = apply(ledger_of([]), choose(ledger_of([(0, TEST, 0)])))
-    assert (nothing.relations, len(nothing.functions)) == ([], 0)
+    assert (nothing.relations, len(nothing.hits.clusters)) == ([], 0)
 
 
 def test_heads_of_another_model_are_refused():
@@ -134,7 +137,7 @@ def test_ledgers_of_two_makings_or_one_split_are_refused():
     with pytest.raises(LedgerError, match="chosen with model 'a', but are scored with 'b'"):
         held_out(validation, test)
     test.settings["settings"]["model"] = "a"
-    assert held_out(validation, test).total.all()
+    assert held_out(validation, test).hits.total("model").all()
     with pytest.raises(LedgerError, match="both ledgers are of the split test"):
         held_out(test, test)
 
