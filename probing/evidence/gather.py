@@ -372,11 +372,12 @@ def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
     ours = {}
     for name, hits in theirs.items():
         relations = known[name][BEST_BASELINE].relations if name in known else []
+        differs = f"the functions and edges of {name} differ from the data's"
         if not set(hits.names) <= set(relations):
-            raise EntryError(f"the functions and edges of {name} differ from the data's")
+            raise EntryError(differs)
         ours[name] = rivals_of(known[name], hits.names)
         if not _same_hits(hits.named({}), ours[name].named({})):
-            raise EntryError(f"the functions and edges of {name} differ from the data's")
+            raise EntryError(differs)
         if name != BEYOND_OFFSET and hits.names != relations:
             raise EntryError(f"{name} lacks relations of the data")
     systems = {system: system for system in BASELINES}
@@ -398,13 +399,13 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     the labels of the data differ.
     """
     settings = [model.test.settings for model in probed]
-    for name in ("data", "config", "split", "direction", "limit"):
+    for name in SharedSettings._fields:
         if len(values := {str(getattr(model, name)) for model in settings}) > 1:
             raise LedgerError(
                 f"results with different {name} do not compare: {', '.join(sorted(values))}"
             )
     first = settings[0]
-    location = find_data(probed[0].files["test"], first) if data is None else data
+    location = find_data(probed[0].files["test"], first, data)
     edges = {}
     for part, split in (("validation", "validation"), ("test", first.split)):
         ledgers = [getattr(model, part).ledger for model in probed]
@@ -434,7 +435,7 @@ def submission_of(results: EntryResults, data: Any = None) -> Submission:
     Raises EntryError for what no board takes, such as a partial run or a control.
     """
     settings = results.settings
-    location = find_data(results.files["test"], settings) if data is None else data
+    location = find_data(results.files["test"], settings, data)
     test = results.read["test"]
     if isinstance(test, MaskResult):
         return submission_masked.make(test, holding(location, settings))

@@ -88,11 +88,6 @@ class Comparison:
 
     hits: Hits
 
-    @property
-    def relations(self) -> list[str]:
-        """The R names."""
-        return self.hits.names
-
     @cached_property
     def mean(self) -> Estimate:
         """(M,), of the means over relations, which is a single test and not corrected."""
@@ -111,7 +106,7 @@ class Comparison:
     def on(self, relation: str, rule: str, k: int) -> Estimate:
         """The difference on one of the relations."""
         row = self.hits.measures.index((rule, k))
-        return self.by_relation.at(row, self.relations.index(relation))
+        return self.by_relation.at(row, self.hits.names.index(relation))
 
 
 def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
@@ -180,10 +175,9 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
     layer, head = chosen.swapaxes(1, 2)  # (k, rules, relations)
     ranks = ledger.of_heads(layer, head).swapaxes(0, 1)
     within = ranks < np.array(KS)[:, None]
-    names = np.asarray(ledger.relations, object)[ledger.relation]
     every = Hits.of_rows(
         ledger.function,
-        names,
+        ledger.relation_names,
         {system: within.reshape(len(MEASURES), -1)},
         MEASURES,
         left_out=NOT_IN_MEAN,

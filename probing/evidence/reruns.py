@@ -31,6 +31,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import datasets
@@ -43,7 +44,6 @@ from codesyntax_metric.topk_uas import RULES, WORST_RANK
 from probing.evidence.beyond import hits_by_protocol
 from probing.evidence.gather import WholeSplits, alike
 from probing.evidence.protocols import (
-    MODEL,
     TABLE_MEASURES,
     TABLE_PLACES,
     ChosenHits,
@@ -60,7 +60,7 @@ from probing.evidence.verify import (
     RowComparison,
     Verifier,
 )
-from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
@@ -123,7 +123,7 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def hits(self, ledger: RankLedger, system: str = MODEL) -> Hits:
+    def hits(self, ledger: RankLedger, system: str) -> Hits:
         """What its heads hit of the edges that count; those of *published* are chosen on these."""
         heads = choose(ledger) if self.protocol == PUBLISHED else self.chosen.choice
         return apply(self.edges(ledger), heads, system).at(TABLE_MEASURES).hits
@@ -259,7 +259,8 @@ class RanksVerifier(Verifier[Probing]):
         of the model."""
         ledger = self.ledger
         encoder = self.experiment.encoder
-        ours = stacked([function.edges for function in self.experiment.functions])
+        functions = sorted(self.experiment.functions, key=attrgetter("index"))
+        ours = stacked([function.edges for function in functions])
         begin = self.provenance.settings.begin
         heads = ledger.ranks.shape[2:]
         wrong = ""
@@ -271,10 +272,9 @@ class RanksVerifier(Verifier[Probing]):
             wrong = f"the ledger has ranks of {heads} layers and heads"
         if wrong:
             return Criterion("edges", False, wrong)
-        order = np.argsort(ours.function, kind="stable")
-        differing = _relation_names(ledger) != _relation_names(ours)[order]
+        differing = ledger.relation_names != ours.relation_names
         for column in ("function", "head", "first", "last", "tokens"):
-            differing |= getattr(ledger, column) != getattr(ours, column)[order]
+            differing |= getattr(ledger, column) != getattr(ours, column)
         count = np.count_nonzero(differing)
         return Criterion("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
 
@@ -344,7 +344,7 @@ class RanksVerifier(Verifier[Probing]):
         if outside.any():
             edge, layer, head = np.argwhere(outside)[0]
             count = np.count_nonzero(outside)
-            where = f"{_relation_names(claimed)[edge]} in function {claimed.function[edge]}"
+            where = f"{claimed.relation_names[edge]} in function {claimed.function[edge]}"
             many = f"{count} of {outside.size} ranks differ by more than rounding"
             return RowComparison(f"{many}, as of {where} by head {layer}-{head}", False)
         reproduced = replace(claimed, ranks=again)
@@ -355,11 +355,6 @@ class RanksVerifier(Verifier[Probing]):
         share = float((again != claimed.ranks).mean())
         finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
         return RowComparison(finding, True, gained)
-
-
-def _relation_names(edges: EdgeTable) -> np.ndarray:
-    """The relation of each edge: objects (E,)."""
-    return np.asarray(edges.relations, dtype=object)[edges.relation]
 
 
 def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]) -> Points:

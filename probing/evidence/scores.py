@@ -280,7 +280,7 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: boo
             continue
         compared = member.comparisons[protocol]
         if groups:
-            both = shown.only(groups=compared.relations)
+            both = shown.only(groups=compared.hits.groups)
             yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
         yield from shown.rows(differences[protocol], MODEL, BEST_BASELINE)
         if protocol == BEYOND_OFFSET:

@@ -390,5 +390,4 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
         raise EntryError(
             f"the entry has {len(data):,} bytes, expected at most {most:,} for {functions} functions"
         )
-    submission: Submission = kinds[instrument].submission.read(file)
-    return submission
+    return kinds[instrument].submission.read(file)

@@ -62,7 +62,7 @@ class Group:
         """True if it is in too few clusters for an interval."""
         return len(self.places) < FEW_CLUSTERS
 
-    def gained(self, system: str, against: str | None = None) -> np.ndarray:
+    def gained(self, system: str, against: str | None) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
         if against is None:
             return self.sums[system]

@@ -80,9 +80,7 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     """The file of some tables, the same for the same ones; `about`: a JSON object without
     `hits`."""
     groups = sorted({name for hits in tables.values() for name in hits.groups})
-    parts = []
-    for number, hits in enumerate(tables.values()):
-        parts.append(_rows(number, hits, groups, layout))
+    parts = [_rows(number, hits, groups, layout) for number, hits in enumerate(tables.values())]
     names = {"tables": list(tables), "groups": groups}
     header = {**about, _NAMES: names}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))

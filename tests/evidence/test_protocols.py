@@ -163,7 +163,7 @@ def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
     rng, edges = np.random.default_rng(1), np.full((9, 2), 5)
     hits = rng.integers(0, 6, (2, len(RULES), 20, 9, 2))
     found = compare(*map(from_hits, ([ARGS, TEST], [TEST, "x"]), (edges, edges), hits))
-    assert found.relations == [TEST]
+    assert found.hits.names == [TEST]
     for rule, k in itertools.product(RULES, (1, 10)):
         # of TEST: (systems, functions, 1)
         both = hits[[0, 1], RULES.index(rule), k - 1, :, [1, 0], None]
