@@ -223,7 +223,7 @@ class _Slice:
         yield from self.scored_means(system)
 
 
-def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
+def _shared_cells(result: Any, **cells: Any) -> Row:
     """The cells that all rows of a result share."""
     settings = result.settings
     return {
@@ -234,8 +234,8 @@ def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
         "config": settings.config,
         "split": settings.split,
         "direction": getattr(settings, "direction", ""),
-        "instrument": instrument,
-        "cluster": REPOSITORY if instrument == PREFERENCE else cluster_unit(),
+        "instrument": result.instrument,
+        "cluster": REPOSITORY if result.instrument == PREFERENCE else cluster_unit(),
         **cells,
     }
 
@@ -271,7 +271,7 @@ def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[lis
 
 def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
     """Rows of a model, and of what needs none on the hard edges of its relations."""
-    about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
+    about = _shared_cells(member.probed.test, measure="uas")
     for protocol, chosen in member.hits.items():
         cells = {**about, "protocol": protocol}
         shown = _Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
@@ -300,7 +300,7 @@ def of_baselines(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[
     yield from of_offsets_and_keywords(first.splits.baselines, groups)
     ledgers = [member.probed.test.ledger for member in evidence]
     heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
-    about = _shared_cells(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
+    about = _shared_cells(first.probed.test, measure="uas", **_WITHOUT_MODEL)
     yield from _at_random(first, about, heads)
 
 
@@ -385,7 +385,7 @@ def _masking(model: Masked) -> Iterator[Row]:
     if settings.control != SUB_TOKENS:
         in_place.append(settings.control)
     cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
-    about = _shared_cells(model.result, MASKING, **cells)
+    about = _shared_cells(model.result, **cells)
     for outcome, hits in model.hits.items():
         shown = _Slice(hits, about)
         yield from shown.scored(*ARMS)
@@ -411,14 +411,14 @@ def _silencing(result: SilencingResult) -> Iterator[Row]:
     def head(relation: str, measure: Any) -> str:
         return "-".join(map(str, result.heads[relation].best))
 
-    shown = _Slice(silencing.hits(result), _shared_cells(result, SILENCING), chosen=head)
+    shown = _Slice(silencing.hits(result), _shared_cells(result), chosen=head)
     yield from shown.scored(*silencing.SYSTEMS)
     yield from shown.scored(silencing.WHOLE, silencing.MATCHED, against=silencing.BEST)
 
 
 def _information(result: InformationResult) -> Iterator[Row]:
     measured = information.hits(result)
-    about = _shared_cells(result, INFORMATION)
+    about = _shared_cells(result)
     bits = _Slice(measured["bits"], about)
     yield from bits.scored(WORDS, BOTH)
     yield from bits.scored(WORDS, against=BOTH)
@@ -429,20 +429,20 @@ def _preference(result: PreferenceResult) -> Iterator[Row]:
     hits = likelihood.of_pairs(result)
     pairs = {name: accuracy.pairs for name, accuracy in result.phenomena.items()}
     pairs[MEAN] = sum(pairs[name] for name in hits.counted)
-    for row in _Slice(hits, _shared_cells(result, PREFERENCE)).scored(likelihood.MODEL):
+    for row in _Slice(hits, _shared_cells(result)).scored(likelihood.MODEL):
         yield {**row, "items": pairs[row["group"]]}  # hits count weights
 
 
 def _surprisal(result: SurprisalResult) -> Iterator[Row]:
     for role, hits in likelihood.of_surprisal(result).items():
-        shown = _Slice(hits, _shared_cells(result, SURPRISAL, rule=role))
+        shown = _Slice(hits, _shared_cells(result, rule=role))
         yield from shown.scored(likelihood.NODE, likelihood.CONTROL)
         yield from shown.scored(likelihood.CONTROL, against=likelihood.NODE)
 
 
 def _plain(result: Any) -> Iterator[Row]:
     for name, hits in result.hits().items():
-        about = _shared_cells(result, result.instrument, measure=name)
+        about = _shared_cells(result, measure=name)
         shown = _Slice(hits, about, lambda measure: {"rule": measure})
         yield from shown.scored(*hits.systems)
 
