@@ -239,7 +239,8 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
 def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folder):
     """Where it is chosen on what is scored; held-out it may be the other."""
     hits = baseline(dataset_folder, "java").hits["published"]
-    offset, keyword, combined = (hits[kind].total for kind in ("offset", "keyword", "combined"))
+    kinds = ("offset", "keyword", "combined")
+    offset, keyword, combined = (hits[kind].hits.total(kind) for kind in kinds)
     assert np.array_equal(combined, np.maximum(offset, keyword))
     assert (offset > keyword).any() and (keyword > offset).any()
 

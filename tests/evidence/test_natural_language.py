@@ -82,7 +82,7 @@ def test_directions(tiny_model, sentences):
     other = baseline(sentences, "english", direction=HEAD_TO_DEPENDENT)
     assert result.direction == DEPENDENT_TO_HEAD
     hits = [of.hits["held-out"]["offset"] for of in (result, other)]
-    assert np.array_equal(*(chosen.total for chosen in hits))
+    assert np.array_equal(*(chosen.hits.total("offset") for chosen in hits))
     # from `the` to its noun; from `off` to `turn`
     for relation, offset in (("det", 1), ("compound:prt", -1)):
         there, back = (
