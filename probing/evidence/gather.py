@@ -257,8 +257,9 @@ class Splits:
                     f"{settings.model} was probed with labels {settings.labels}, but {edges.settings.data} has the "
                     f"labels {labels}: name the data that was probed with --data"
                 )
-            count = len(result.ledger.only(edges.function))
-            expected = np.isin(edges.function, result.ledger.function).sum()
+            functions = result.ledger.function
+            count = np.isin(functions, edges.function).sum()
+            expected = np.isin(edges.function, functions).sum()
             if count != expected:
                 raise LedgerError(
                     f"{probed.files[part]} has {count} edges in functions that have {expected} in "
@@ -405,7 +406,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                 f"results with different {name} do not compare: {', '.join(sorted(values))}"
             )
     first = settings[0]
-    location = find_data(probed[0].files["test"], first, data)
+    location = find_data(probed[0].files["test"], first) if data is None else data
     edges = {}
     for part, split in (("validation", "validation"), ("test", first.split)):
         ledgers = [getattr(model, part).ledger for model in probed]
@@ -435,7 +436,7 @@ def submission_of(results: EntryResults, data: Any = None) -> Submission:
     Raises EntryError for what no board takes, such as a partial run or a control.
     """
     settings = results.settings
-    location = find_data(results.files["test"], settings, data)
+    location = find_data(results.files["test"], settings) if data is None else data
     test = results.read["test"]
     if isinstance(test, MaskResult):
         return submission_masked.make(test, holding(location, settings))

@@ -545,7 +545,7 @@ def _verified_result(
     verification = Verification([Criterion("scores", not difference, finding)], total=total)
     checks = verification.checks
     try:
-        location = find_data(file, settings, data)
+        location = find_data(file, settings) if data is None else data
         session = session_of(file, settings)
         experiment = instrument.experiment.again(provenance, session, location)
         ours = experiment.settings

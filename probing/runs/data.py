@@ -334,16 +334,13 @@ def _not_whole(reason: str) -> DatasetError:
     )
 
 
-def find_data(result: str | os.PathLike, settings: Any, given: Any = None) -> Any:
-    """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub; those
-    that are `given` are not looked for.
+def find_data(result: str | os.PathLike, settings: Any) -> str:
+    """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
     `settings`: the result's settings. A dataset on the Hub is found by its id. A folder is searched
     at the path in the result, relative to its file, and by its name in the working directory, never
     on the Hub. Raises DataNotFound if none has the version and the labels that were probed.
     """
-    if given is not None:
-        return given
     name, _, version = settings.data.rpartition("@")
     if _may_be_on_hub(name):
         places = [name]

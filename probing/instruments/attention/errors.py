@@ -239,7 +239,7 @@ def analyse(
     probed = load_result(result)
     ledger = probed.ledger
     settings = probed.settings
-    data = find_data(result, settings, data)
+    data = find_data(result, settings) if data is None else data
     best = [[probed.relations[name][rule]["1"] for name in ledger.relations] for rule in RULES]
     # layer and head of each rule's and relation's best head at k = 1: (rules, relations, 2)
     picked = np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])

@@ -62,7 +62,7 @@ def entry_of(evidence: Evidence, data: Any = None) -> AttentionSubmission:
     probed = evidence.probed
     settings = probed.test.settings
     AttentionSubmission.check_settings(settings)
-    location = find_data(probed.files["test"], settings, data)
+    location = find_data(probed.files["test"], settings) if data is None else data
     return whole_splits(location, settings.config, settings.direction).submission(probed)
 
 
