@@ -21,11 +21,10 @@ from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import replace, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.features import features_of
-from codesyntax_dataset.folder import CARD, MARKER, SUMS
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
 from codesyntax_dataset.measure import ROW_GROUP, BuildReport, ConfigReport, digest, measure
 from codesyntax_dataset.owned_folder import check_owned
-from codesyntax_dataset.protocol import EDITS
+from codesyntax_dataset.protocol import CARD, EDITS, MARKER, SUMS
 from codesyntax_dataset.schema import Skips, SourceFunction
 
 _LARGEST_ROW_GROUP = 1 << 28  # bytes in memory; a thousand functions have a few millions

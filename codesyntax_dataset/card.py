@@ -14,10 +14,9 @@ import yaml
 from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.features import COLUMNS, FEATURES, PAIR_COLUMNS, PAIR_FEATURES
-from codesyntax_dataset.folder import MARKER
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
 from codesyntax_dataset.measure import ConfigReport
-from codesyntax_dataset.protocol import EDITS
+from codesyntax_dataset.protocol import EDITS, MARKER
 from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.schema import LABELS
 from codesyntax_dataset.sources import Origin

@@ -18,9 +18,9 @@ import yaml
 from codesyntax_dataset import card, metadata, safe_files
 from codesyntax_dataset.errors import DatasetError
 from codesyntax_dataset.features import features_of
-from codesyntax_dataset.folder import CARD, MARKER, SUMS
 from codesyntax_dataset.languages import CONFIGS, unedited
 from codesyntax_dataset.measure import BuildReport, measure
+from codesyntax_dataset.protocol import CARD, MARKER, SUMS
 from codesyntax_dataset.schema import Skips
 
 

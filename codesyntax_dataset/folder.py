@@ -20,12 +20,7 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.batches import check_row_groups
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from codesyntax_dataset.protocol import SPLITS
-
-CARD, SUMS = "README.md", "SHA256SUMS"
-
-MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
-"""A line in every card; `build` may replace a folder whose card has it."""
+from codesyntax_dataset.protocol import CARD, MARKER, SPLITS, SUMS
 
 
 def read_split(

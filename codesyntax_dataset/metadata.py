@@ -14,10 +14,9 @@ from pathlib import Path
 
 import yaml
 
-from codesyntax_dataset.folder import CARD, SUMS
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
-from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.protocol import CARD, SPLITS, SUMS
 from codesyntax_dataset.tasks import tasks
 
 EVAL = "eval.yaml"

@@ -14,6 +14,12 @@ SPLITS = ("validation", "test")
 """The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on
 `validation`."""
 
+CARD, SUMS = "README.md", "SHA256SUMS"
+"""Files of a dataset: its card, and the checksums of all others."""
+
+MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
+"""A line in every card; `build` may replace a folder whose card has it."""
+
 RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 

@@ -200,8 +200,6 @@ def of_code(data: str, configs: Sequence[str]) -> str:
 
     Raises DatasetError if that folder is of other code, such as the same before it was edited.
     """
-    from codesyntax_dataset.folder import SUMS
-
     folder = Path(data)
     if not folder.is_dir() or (folder / SUMS).exists():
         return data

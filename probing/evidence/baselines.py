@@ -26,10 +26,8 @@ validation prefers the other of the two.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -98,7 +96,7 @@ class Edges(EdgeTable):
         """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are
         looked for."""
         columns = {name: column[mask] for name, column in self.columns.items()}
-        return dataclasses.replace(self, **columns, begin=self.begin[mask])
+        return replace(self, **columns, begin=self.begin[mask])
 
     @property
     def keywords(self) -> tuple[str, ...]:
@@ -133,12 +131,11 @@ def read_edges(
     tables: list[EdgeTable] = []
     keyword: list[int] = []
     left_out: list[bool] = []
-    places = itertools.count()
     for batch in rows(table, None):
         used = [
-            (function, row)
-            for row, function in zip(batch, places)
-            if row["relations"] and (wanted is None or function in wanted)
+            (row["index"], row)
+            for row in batch
+            if row["relations"] and (wanted is None or row["index"] in wanted)
         ]
         tables.append(EdgeTable.from_rows(used, relations))
         for _, row in used:
@@ -214,7 +211,7 @@ class Picks:
                     further = further[offsets[further] != useless.get(name, 0)]
             longer = dict.fromkeys([*picked, *further.tolist()])
             lists[kind, rule, name] = list(longer)[: max(KS)]
-        return dataclasses.replace(self, lists=lists)
+        return replace(self, lists=lists)
 
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
@@ -260,7 +257,7 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
 def only(ledger: RankLedger, kind: str) -> RankLedger:
     """The ledger of only one of KINDS."""
     head = KINDS.index(kind)
-    return dataclasses.replace(ledger, ranks=ledger.ranks[..., head : head + 1])
+    return replace(ledger, ranks=ledger.ranks[..., head : head + 1])
 
 
 def better(ledger: RankLedger) -> Choice:

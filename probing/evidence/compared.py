@@ -57,6 +57,9 @@ class _Place(NamedTuple):
     split: str
     direction: str
 
+    def __str__(self) -> str:
+        return f"{self.data}/{self.config}/{self.split} ({self.direction})"
+
 
 @checked
 def compare(
@@ -82,7 +85,7 @@ def compare(
     if not shared:
         there = []
         for side, places in zip((first, second), sides):
-            on = ", ".join(map(_words, places))
+            on = ", ".join(map(str, places))
             there.append(f"{side} on {on}")
         raise LedgerError(
             f"{' and '.join(there)}: probe both on the same data, config, split and direction"
@@ -94,10 +97,6 @@ def compare(
             raise LedgerError(f"{first} and {second} share no function of {alike.config}")
         compared.append(both)
     return compared
-
-
-def _words(shared: _Place) -> str:
-    return f"{shared.data}/{shared.config}/{shared.split} ({shared.direction})"
 
 
 def _by_place(side: str | os.PathLike, among: Sequence[Probed]) -> dict[_Place, Probed]:
@@ -117,9 +116,7 @@ def _by_place(side: str | os.PathLike, among: Sequence[Probed]) -> dict[_Place, 
         shared = _Place(*(getattr(settings, name) for name in _Place._fields))
         if shared in places:
             files = " and ".join(str(result.files["test"]) for result in (places[shared], model))
-            raise LedgerError(
-                f"{side} has several results on {_words(shared)}, {files}: give one of them"
-            )
+            raise LedgerError(f"{side} has several results on {shared}, {files}: give one of them")
         places[shared] = model
     return places
 
@@ -147,10 +144,10 @@ def compared_heads(first: Probed, second: Probed) -> ModelsCompared | None:
         return None
     common = [side.only(test, validation) for side in (first, second)]
     sides = [held_out(side.validation.ledger, side.test.ledger).at(ONE_GUESS) for side in common]
-    shared = set(sides[0].relations) & set(sides[1].relations)
-    sides = [side.only(shared) for side in sides]
-    hits = sides[0].hits
-    first_mean, second_mean = (float(side.hits.mean(side.system).value[0]) for side in sides)
+    difference = compare_hits(*sides)
+    hits = difference.hits
+    systems = ("first", "second")
+    first_mean, second_mean = (float(hits.mean(system).value[0]) for system in systems)
     settings = first.test.settings
     return ModelsCompared(
         names=_names(first, second),
@@ -159,10 +156,10 @@ def compared_heads(first: Probed, second: Probed) -> ModelsCompared | None:
         direction=settings.direction,
         functions=len(test),
         means=(first_mean, second_mean),
-        relations=np.concatenate([side.hits.scores(side.system) for side in sides]),
+        relations=np.concatenate([hits.scores(system) for system in systems]),
         edges=hits.n,
         in_mean=np.array([name in hits.counted for name in hits.names], bool),
-        difference=compare_hits(*sides),
+        difference=difference,
     )
 
 

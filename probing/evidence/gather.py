@@ -10,9 +10,9 @@ protocol chooses.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial, reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,22 +24,14 @@ from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
-    HELD_OUT,
     PROTOCOLS,
-    PUBLISHED,
 )
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
-from probing.evidence.beyond import Beyond, Rivals, beyond, rivals
+from probing.evidence.beyond import hits_by_protocol, rivals
 from probing.evidence.masked import holding
-from probing.evidence.protocols import (
-    ChosenHits,
-    Comparison,
-    compare,
-    held_out,
-    published,
-)
+from probing.evidence.protocols import ChosenHits, Comparison, compare
 from probing.evidence.submission import Submission, instead_of_board
 from probing.evidence.submission_attention import (
     AttentionSubmission,
@@ -93,22 +85,21 @@ def find(paths: Paths) -> list[Probed]:
     for file in files_of(sorted({file.parent for file in named})):
         if ".validation." in file.name and file not in results:
             results[file] = load(file)
-    chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
+    chosen_on: dict[Settings, Path] = {}
     for file, result in results.items():
         if result.settings.split == "validation":
-            known, _ = chosen_on.setdefault(alike(result), (result, file))
-            if known.settings.limit is not None:
-                chosen_on[alike(result)] = result, file
-    pairs: list[Probed] = []
+            known = chosen_on.setdefault(alike(result), file)
+            if results[known].settings.limit is not None:
+                chosen_on[alike(result)] = file
+    pairs: dict[Settings, Probed] = {}
     for file in named:
         result = results[file]
         if result.settings.split == "validation":
             continue
-        if same := [pair for pair in pairs if pair.test.settings == result.settings]:
-            if not same[0].test.ledger.same_ranks(result.ledger):
+        if same := pairs.get(result.settings):
+            if not same.test.ledger.same_ranks(result.ledger):
                 raise LedgerError(
-                    f"{file} and {same[0].files['test']} are two runs of one probe, but their ranks differ: give only "
-                    "one"
+                    f"{file} and {same.files['test']} are two runs of one probe, but their ranks differ: give only one"
                 )
             continue
         if alike(result) not in chosen_on:
@@ -116,12 +107,13 @@ def find(paths: Paths) -> list[Probed]:
                 f"{file} has no counterpart on the split validation, which the held-out protocol needs to choose "
                 "heads: probe that split in the same way, into the same folder (--split test --split validation)"
             )
-        validation, other = chosen_on[alike(result)]
-        pairs.append(Probed(result, validation, {"test": file, "validation": other}))
+        other = chosen_on[alike(result)]
+        files = {"test": file, "validation": other}
+        pairs[result.settings] = Probed(result, results[other], files)
     if not pairs:
         places = ", ".join(map(str, paths))
         raise LedgerError(f"{places} has results of the split validation only: probe test, too")
-    return pairs
+    return list(pairs.values())
 
 
 class SharedSettings(NamedTuple):
@@ -235,82 +227,68 @@ class Splits:
         return baselines.evaluate(self.edges["validation"], self.edges["test"], self.direction)
 
     @cached_property
-    def rivals(self) -> Rivals | None:
-        """What needs no model beyond the best offsets."""
-        return rivals(self.edges["validation"], self.edges["test"], self.direction)
+    def rivals(self) -> dict[str, dict[str, ChosenHits]]:
+        """Protocol -> `offset`, `keyword` or `combined` -> what it hits; beyond offsets, if both
+        splits have hard edges."""
+        hits = dict(self.baselines.hits)
+        hard = rivals(self.edges["validation"], self.edges["test"], self.direction)
+        if hard:
+            hits[BEYOND_OFFSET] = hard
+        return hits
 
-    def only(self, probed: Probed) -> Probed:
-        """Two probes, restricted to these functions.
+    def hits(
+        self, validation: RankLedger, test: RankLedger, unread: Collection[int] = ()
+    ) -> dict[str, ChosenHits]:
+        """What a model's heads hit of these edges, by the protocols of `rivals`; as of
+        `hits_by_protocol`."""
+        chosen = hits_by_protocol(validation, test, unread)
+        return {protocol: chosen[protocol] for protocol in chosen if protocol in self.rivals}
 
-        Raises LedgerError unless they are of these labels, and have all edges of the functions that
-        they have.
-        """
+    def check(self, probed: Probed) -> None:
+        """Raise LedgerError unless two probes are of these labels, and have all edges of the
+        functions that they have."""
         for part, edges in self.edges.items():
-            _check_edges(probed, part, edges)
-        return probed.only(self.edges["test"].function, self.edges["validation"].function)
+            result = getattr(probed, part)
+            settings = result.settings
+            labels = edges.settings.labels
+            other = settings.labels != labels
+            if other and settings.control not in RELABELLED and settings.limit is None:
+                raise LedgerError(
+                    f"{settings.model} was probed with labels {settings.labels}, but {edges.settings.data} has the "
+                    f"labels {labels}: name the data that was probed with --data"
+                )
+            functions = result.ledger.function
+            count = np.isin(functions, edges.function).sum()
+            expected = np.isin(edges.function, functions).sum()
+            if count != expected:
+                raise LedgerError(
+                    f"{probed.files[part]} has {count} edges in functions that have {expected} in "
+                    f"{edges.settings.data}: its ledger was altered, or belongs to other data"
+                )
 
 
 @dataclass
 class Evidence:
-    """One model on one config, by both protocols, with the baselines on the functions of `splits`.
-
-    `read`: the probes of all functions that the model could read; `whole`: reads the functions that
-    entries for boards are of.
-    """
+    """One model on one config, by all protocols, with the baselines on the functions of
+    `splits`."""
 
     probed: Probed
     splits: Splits
-    read: Probed
-    whole: Callable[[], WholeSplits]
 
     @cached_property
     def hits(self) -> dict[str, ChosenHits]:
         """Protocol -> the hits of the model's heads."""
-        test = self.probed.test.ledger
-        validation = self.probed.validation.ledger
-        return {
-            PUBLISHED: published(test),
-            HELD_OUT: held_out(validation, test, self._unread),
-        }
-
-    @cached_property
-    def _unread(self) -> np.ndarray:
-        """The functions of validation that the model could not read, of which `probed` has the
-        worst ranks."""
-        read = self.read.validation.ledger.function
-        return np.setdiff1d(self.probed.validation.ledger.function, read)
+        return self.splits.hits(self.probed.validation.ledger, self.probed.test.ledger)
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Protocol -> comparison with the best baseline; empty for controls with other labels."""
         if self.probed.test.settings.control in RELABELLED:
             return {}
-        baselines = self.splits.baselines.hits
         return {
-            protocol: compare(chosen, baselines[protocol][BEST_BASELINE])
+            protocol: compare(chosen, self.splits.rivals[protocol][BEST_BASELINE])
             for protocol, chosen in self.hits.items()
         }
-
-    @cached_property
-    def beyond(self) -> Beyond | None:
-        """What the model's heads find of hard edges."""
-        return beyond(self.probed.validation.ledger, self.probed.test.ledger, self._unread)
-
-    @cached_property
-    def beyond_compared(self) -> Comparison | None:
-        """The same against the best rival; None also for controls with other labels."""
-        rival = self.splits.rivals
-        if self.probed.test.settings.control in RELABELLED or rival is None or self.beyond is None:
-            return None
-        return rival.against(self.beyond)
-
-    def submission(self) -> AttentionSubmission:
-        """What is published of it, over all functions: heads find nothing in those that the model
-        could not read, and are chosen on SHORT_CODE functions of validation.
-
-        Raises EntryError for what no board takes, such as a partial run or a control.
-        """
-        return self.whole().submission(self.read)
 
 
 SHORT_CODE = 1_300
@@ -333,26 +311,21 @@ class WholeSplits(Splits):
         super().__init__(edges, direction)
 
     def submission(self, probed: Probed) -> AttentionSubmission:
-        """As of `Evidence.submission`."""
-        AttentionSubmission.check_settings(probed.test.settings)
-        read = self.only(probed)
-        test, validation = (
-            ProbeResult.from_ledger(self.completed(getattr(read, split).ledger, split))
-            for split in ("test", "validation")
-        )
-        evidence = Evidence(Probed(test, validation, read.files), self, read, lambda: self)
-        model = evidence.beyond
-        rival = self.rivals
-        chosen = dict(evidence.hits)
-        rivals = dict(self.baselines.hits)
-        if model is not None and rival is not None and model.in_mean:
-            chosen[BEYOND_OFFSET] = model.chosen
-            rivals[BEYOND_OFFSET] = {kind: rival.of(kind, model.chosen) for kind in BASELINES}
+        """What is published of two probes, over all functions: heads find nothing in those that the
+        model could not read.
+
+        Raises LedgerError as `check` does, and EntryError for what no board takes.
+        """
+        self.check(probed)
         result = probed.test
         chosen_on = probed.validation
+        test = self.completed(result.ledger, "test")
+        validation = self.completed(chosen_on.ledger, "validation")
+        unread = np.setdiff1d(validation.function, chosen_on.ledger.function)
+        chosen = self.hits(validation, test, unread)
         return AttentionSubmission.of_result(
             result,
-            {name: table_of(hits, rivals[name]) for name, hits in chosen.items()},
+            {name: table_of(hits, self.rivals[name]) for name, hits in chosen.items()},
             scoring=SCORING_VERSION,
             layers=result.layers,
             heads=result.heads,
@@ -362,9 +335,10 @@ class WholeSplits(Splits):
                 "edges": len(chosen_on.ledger),
             },
             ledgers={"test": result.ledger.digest(), "validation": chosen_on.ledger.digest()},
-            unread=np.setdiff1d(test.ledger.function, result.ledger.function).tolist(),
+            unread=np.setdiff1d(test.function, result.ledger.function).tolist(),
             chosen={
-                name: chosen_of(hits, rivals[name], result.heads) for name, hits in chosen.items()
+                name: chosen_of(hits, self.rivals[name], result.heads)
+                for name, hits in chosen.items()
             },
         )
 
@@ -394,18 +368,17 @@ def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
     labels = {split: edges.settings.labels for split, edges in whole.edges.items()}
     if labels != {"test": submission.settings.labels, "validation": submission.chosen_on.labels}:
         return False
-    known: dict[str, Mapping[str, ChosenHits]] = dict(whole.baselines.hits)
-    if (rival := whole.rivals) is not None:
-        known[BEYOND_OFFSET] = rival.hits
+    known = whole.rivals
     theirs = submission.tables
     ours = {}
     for name, hits in theirs.items():
         relations = known[name][BEST_BASELINE].relations if name in known else []
+        differs = f"the functions and edges of {name} differ from the data's"
         if not set(hits.names) <= set(relations):
-            raise EntryError(f"the functions and edges of {name} differ from the data's")
+            raise EntryError(differs)
         ours[name] = rivals_of(known[name], hits.names)
         if not _same_hits(hits.named({}), ours[name].named({})):
-            raise EntryError(f"the functions and edges of {name} differ from the data's")
+            raise EntryError(differs)
         if name != BEYOND_OFFSET and hits.names != relations:
             raise EntryError(f"{name} lacks relations of the data")
     systems = {system: system for system in BASELINES}
@@ -427,7 +400,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     the labels of the data differ.
     """
     settings = [model.test.settings for model in probed]
-    for name in ("data", "config", "split", "direction", "limit"):
+    for name in SharedSettings._fields:
         if len(values := {str(getattr(model, name)) for model in settings}) > 1:
             raise LedgerError(
                 f"results with different {name} do not compare: {', '.join(sorted(values))}"
@@ -448,9 +421,12 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             )
         edges[part] = replace(of_part, repositories=ledgers[0].repositories)
     splits = Splits(edges, first.direction)
-    # read if any model needs it
-    whole = cache(partial(WholeSplits, location, first.config, first.direction))
-    return [Evidence(splits.only(model), splits, model, whole) for model in probed]
+    evidence = []
+    for model in probed:
+        splits.check(model)
+        shared = model.only(edges["test"].function, edges["validation"].function)
+        evidence.append(Evidence(shared, splits))
+    return evidence
 
 
 def submission_of(results: EntryResults, data: Any = None) -> Submission:
@@ -469,27 +445,6 @@ def submission_of(results: EntryResults, data: Any = None) -> Submission:
     return WholeSplits(location, settings.config, settings.direction).submission(probed)
 
 
-def _check_edges(probed: Probed, part: str, edges: Edges) -> None:
-    """Raise LedgerError unless a probe is of the labels of `edges`, and has all of these in its
-    functions."""
-    result = getattr(probed, part)
-    settings = result.settings
-    labels = edges.settings.labels
-    other = settings.labels != labels
-    if other and settings.control not in RELABELLED and settings.limit is None:
-        raise LedgerError(
-            f"{settings.model} was probed with labels {settings.labels}, but {edges.settings.data} has the labels "
-            f"{labels}: name the data that was probed with --data"
-        )
-    ledger = result.ledger.only(edges.function)
-    expected = np.isin(edges.function, ledger.function).sum()
-    if len(ledger) != expected:
-        raise LedgerError(
-            f"{probed.files[part]} has {len(ledger)} edges in functions that have {expected} in {edges.settings.data}: "
-            "its ledger was altered, or belongs to other data"
-        )
-
-
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
     """The same, restricted to some functions; those that it loses are counted as skipped."""
     ledger = result.ledger.only(functions)
@@ -501,6 +456,6 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
     return ProbeResult.from_ledger(ledger)
 
 
-def alike(result: ProbeResult) -> Settings:
-    """The settings that the two probes of a model share."""
+def alike(result: Any) -> Settings:
+    """The settings that the two probes of a model share; `result`: what has those of one."""
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})

@@ -19,6 +19,7 @@ from probing.instruments.masking.masking import SUB_TOKENS, outermost
 from probing.instruments.masking.result import (
     FLOORS,
     SIMILARITIES,
+    MaskingLedger,
     MaskResult,
     MaskSettings,
 )
@@ -184,17 +185,24 @@ def gather(files: Sequence[Path]) -> list[Masked]:
     models = []
     for result, measured in zip(results, all_hits):
         common = {name: shared[name] for name in result.node_types if name in shared}
-        first = result.ledger.rows[result.ledger.rows["copy"] == 0]
+        ledger = result.ledger
         masked = {}
         for name, chosen in common.items():
-            of_type = first["node_type"] == result.ledger.node_types.index(name)
-            masked[name] = int(first["masked"][of_type & np.isin(first["function"], chosen)].sum())
+            masked[name] = int(masked_in(ledger, name, chosen).sum())
+        run = int(np.count_nonzero(ledger.rows["copy"] == 0))
         compared = sum(len(group.places) for group in measured[COMPARED].groups.values())
         unshared = compared - sum(len(places) for places in common.values())
         of_shared = {outcome: of_all.cells(common) for outcome, of_all in measured.items()}
-        uncompared = {FAILED: len(first) - compared, UNSHARED: unshared}
+        uncompared = {FAILED: run - compared, UNSHARED: unshared}
         models.append(Masked(result, of_shared, masked, uncompared))
     return models
+
+
+def masked_in(ledger: MaskingLedger, node_type: str, functions: np.ndarray) -> np.ndarray:
+    """The sub-tokens in the nodes of a type, in each of these functions (f,) that was masked."""
+    rows = ledger.rows
+    of_type = (rows["copy"] == 0) & (rows["node_type"] == ledger.node_types.index(node_type))
+    return rows["masked"][of_type & np.isin(rows["function"], functions)]
 
 
 def gains(measured: Hits) -> dict[str, list[FillerGain]]:
@@ -204,15 +212,13 @@ def gains(measured: Hits) -> dict[str, list[FillerGain]]:
     for arm in ARMS:
         systems = fillers(measured, arm)
         scores = np.stack([measured.scores(system)[0] for system in systems])
-        chosen = dict(zip(measured.groups, (systems[number] for number in scores.argmax(axis=0))))
-        beside = measured.chosen(BEST_FILLER, chosen)
-        best.append((chosen, beside.scores(BEST_FILLER)[0]))
+        chosen = [systems[number] for number in scores.argmax(axis=0)]
+        beside = measured.chosen(BEST_FILLER, dict(zip(measured.groups, chosen)))
+        best.append((chosen, beside.scores(BEST_FILLER)[0].tolist()))
         estimates.append(beside.by_group(arm, BEST_FILLER))
-    each = [measured.each(estimate) for estimate in corrected(estimates)]
-    return {
-        name: [
-            FillerGain(chosen[name].partition(" ")[0], float(floors[column]), of_arm[name])
-            for (chosen, floors), of_arm in zip(best, each)
-        ]
-        for column, name in enumerate(measured.groups)
-    }
+    gained: dict[str, list[FillerGain]] = {name: [] for name in measured.groups}
+    for of_arm, estimate in zip(best, corrected(estimates)):
+        each = measured.each(estimate)
+        for name, system, floor in zip(each, *of_arm):
+            gained[name].append(FillerGain(system.partition(" ")[0], floor, each[name]))
+    return gained

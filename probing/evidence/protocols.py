@@ -7,8 +7,8 @@ They are always reported side by side:
   the scored data.
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose`
   never sees the data that `apply` scores; `choose_least` does, to the harm of a model that could
-  not read all functions. A relation without edges to choose on is excluded from the mean, and
-  listed: the mean is over fewer, and does not compare with that of *published*.
+  not read all functions. A relation without edges to choose on is left out: the mean is over
+  fewer, and does not compare with that of *published*.
 
 What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what
 there is to hit, and the measures are MEASURES, a rule and k each.
@@ -16,11 +16,10 @@ there is to hit, and the measures are MEASURES, a rule and k each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected, family
+from probing.stats.intervals import Estimate, corrected
 
 MODEL = "model"
 """The system whose hits are those of a model's attention heads."""
@@ -60,28 +59,16 @@ TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 class ChosenHits:
     """The hits of chosen heads, of one system.
 
-    `choice`: the heads; `unchosen`: relations that have edges to score but none to choose on, with
-    their number of edges; not among the groups of `hits`.
+    `choice`: the heads, of relations that have edges to choose on; `hits` have no other groups.
     """
 
     system: str
     hits: Hits
     choice: Choice
-    unchosen: Mapping[str, int]
 
     @property
     def relations(self) -> list[str]:
         return self.hits.names
-
-    @property
-    def functions(self) -> np.ndarray:
-        """Positions in the split: (F,)."""
-        return self.hits.clusters
-
-    @property
-    def total(self) -> np.ndarray:
-        """The hits in all functions: int64 (M, R)."""
-        return self.hits.total(self.system)
 
     def only(self, relations: Iterable[str]) -> ChosenHits:
         """The same, restricted to these relations, such as those of the other protocol, so that
@@ -96,19 +83,10 @@ class ChosenHits:
 @dataclass(eq=False)
 class Comparison:
     """The differences between what the systems `first` and `second` hit of the same edges, in
-    points, with p-values; computed when they are asked for."""
+    points, by the M measures and R relations of `hits`, with p-values; computed when they are asked
+    for."""
 
     hits: Hits
-
-    @property
-    def relations(self) -> list[str]:
-        """The R names."""
-        return self.hits.names
-
-    @property
-    def measures(self) -> Sequence[Any]:
-        """The M rules and k."""
-        return self.hits.measures
 
     @cached_property
     def mean(self) -> Estimate:
@@ -123,11 +101,12 @@ class Comparison:
 
     def of_mean(self, rule: str, k: int) -> Estimate:
         """The difference of the means."""
-        return self.mean.at(self.measures.index((rule, k)))
+        return self.mean.at(self.hits.measures.index((rule, k)))
 
     def on(self, relation: str, rule: str, k: int) -> Estimate:
         """The difference on one of the relations."""
-        return self.by_relation.at(self.measures.index((rule, k)), self.relations.index(relation))
+        row = self.hits.measures.index((rule, k))
+        return self.by_relation.at(row, self.hits.names.index(relation))
 
 
 def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
@@ -135,36 +114,8 @@ def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
-    return Comparison(_joined(first, second))
-
-
-def compare_means(first: ChosenHits, second: ChosenHits) -> Estimate:
-    """The difference of the means over the relations of both, (M,). Raises what `compare` does."""
-    return _joined(first, second).mean("first", "second")
-
-
-def over_models(
-    differences: Sequence[Estimate | None], models: Sequence[bool]
-) -> list[Estimate | None]:
-    """Differences of several to the same baseline, of which some are `models`: p is corrected over
-    these.
-
-    Controls make no claim: their p is uncorrected and adds no test.
-    """
-    claims = {
-        number: difference
-        for number, difference in enumerate(differences)
-        if difference is not None and models[number]
-    }
-    over = list(differences)
-    for number, difference in zip(claims, family(list(claims.values()))):
-        over[number] = difference
-    return over
-
-
-def _joined(first: ChosenHits, second: ChosenHits) -> Hits:
-    renamed = first.hits.named({first.system: "first"})
-    return renamed.join(second.hits.named({second.system: "second"}))
+    hits = first.hits.named({first.system: "first"})
+    return Comparison(hits.join(second.hits.named({second.system: "second"})))
 
 
 def choose(ledger: RankLedger) -> Choice:
@@ -210,7 +161,9 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
     shape = ledger.ranks.shape[2:]
     chosen = np.zeros((2, *_BY_RULE_AND_K, len(ledger.relations)), np.intp)
     for number, name in enumerate(ledger.relations):
-        heads = choice.get(name, np.zeros((*_BY_RULE_AND_K, 2), np.intp))
+        if name not in choice:
+            continue
+        heads = choice[name]
         beyond = heads[(heads >= shape).any(axis=-1)]
         if len(beyond):
             layer, head = beyond[0]
@@ -222,18 +175,16 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
     layer, head = chosen.swapaxes(1, 2)  # (k, rules, relations)
     ranks = ledger.of_heads(layer, head).swapaxes(0, 1)
     within = ranks < np.array(KS)[:, None]
-    names = np.asarray(ledger.relations, object)[ledger.relation]
     every = Hits.of_rows(
         ledger.function,
-        names,
+        ledger.relation_names,
         {system: within.reshape(len(MEASURES), -1)},
         MEASURES,
         left_out=NOT_IN_MEAN,
         repositories=ledger.repositories,
     )
     groups = {name: group for name, group in every.groups.items() if name in choice}
-    unchosen = {name: group.total for name, group in every.groups.items() if name not in choice}
-    return ChosenHits(system, replace(every, groups=groups), choice, unchosen)
+    return ChosenHits(system, replace(every, groups=groups), choice)
 
 
 def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:

@@ -31,24 +31,24 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import datasets
 import numpy as np
+from tqdm import tqdm
 
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, WORST_RANK
-from probing.evidence.beyond import beyond
-from probing.evidence.gather import WholeSplits
+from probing.evidence.beyond import hits_by_protocol
+from probing.evidence.gather import WholeSplits, alike
 from probing.evidence.protocols import (
-    MODEL,
     TABLE_MEASURES,
     TABLE_PLACES,
     ChosenHits,
     apply,
     choose,
-    held_out,
     published,
 )
 from probing.evidence.verify import (
@@ -60,10 +60,10 @@ from probing.evidence.verify import (
     RowComparison,
     Verifier,
 )
-from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.edges import stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.offsets import Offsets, is_hard
+from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import RankBounds
 from probing.instruments.attention.result import load
@@ -123,7 +123,7 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
-    def hits(self, ledger: RankLedger, system: str = MODEL) -> Hits:
+    def hits(self, ledger: RankLedger, system: str) -> Hits:
         """What its heads hit of the edges that count; those of *published* are chosen on these."""
         heads = choose(ledger) if self.protocol == PUBLISHED else self.chosen.choice
         return apply(self.edges(ledger), heads, system).at(TABLE_MEASURES).hits
@@ -137,13 +137,13 @@ def means(
 
     `unread`: the functions of `validation` that the model could not read.
     """
-    by_protocol = [Mean(PUBLISHED, published(test))]
-    if validation is not None:
-        by_protocol.append(Mean(HELD_OUT, held_out(validation, test, unread)))
-        hard = beyond(validation, test, unread)
-        if hard is not None and hard.in_mean:
-            by_protocol.append(Mean(BEYOND_OFFSET, hard.chosen, hard.offsets))
-    return [mean._replace(chosen=mean.chosen.at(TABLE_MEASURES)) for mean in by_protocol]
+    if validation is None:
+        return [Mean(PUBLISHED, published(test).at(TABLE_MEASURES))]
+    by_protocol = []
+    for protocol, chosen in hits_by_protocol(validation, test, unread).items():
+        offsets = best_offsets(validation) if protocol == BEYOND_OFFSET else None
+        by_protocol.append(Mean(protocol, chosen.at(TABLE_MEASURES), offsets))
+    return by_protocol
 
 
 def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
@@ -151,10 +151,9 @@ def on_test(ledger: RankLedger, published: Sequence[Mean]) -> Influence:
     means of `test`."""
     influence = _without_means(ledger)
     for mean in published:
-        functions = mean.chosen.functions
-        contributions = mean.chosen.hits.contributions(mean.chosen.system)
-        for cell, added in zip(CELLS, contributions):
-            influence.add(f"{mean.protocol}: {cell}", functions, added)
+        hits = mean.chosen.hits
+        for cell, added in zip(CELLS, hits.contributions(mean.chosen.system)):
+            influence.add(f"{mean.protocol}: {cell}", hits.clusters, added)
     return influence
 
 
@@ -255,16 +254,13 @@ class RanksVerifier(Verifier[Probing]):
     COUNTED = ("skips", "ties")
     RERUN = "ranks"
 
-    @staticmethod
-    def places(ledger: RankLedger) -> np.ndarray:
-        return np.unique(ledger.function)
-
     def complete(self) -> Criterion:
         """Check that the ledger has exactly the edges of the data, in order, and ranks by the heads
         of the model."""
         ledger = self.ledger
         encoder = self.experiment.encoder
-        ours = stacked([function.edges for function in self.experiment.functions])
+        functions = sorted(self.experiment.functions, key=attrgetter("index"))
+        ours = stacked([function.edges for function in functions])
         begin = self.provenance.settings.begin
         heads = ledger.ranks.shape[2:]
         wrong = ""
@@ -276,10 +272,9 @@ class RanksVerifier(Verifier[Probing]):
             wrong = f"the ledger has ranks of {heads} layers and heads"
         if wrong:
             return Criterion("edges", False, wrong)
-        order = np.argsort(ours.function, kind="stable")
-        differing = _relation_names(ledger) != _relation_names(ours)[order]
+        differing = ledger.relation_names != ours.relation_names
         for column in ("function", "head", "first", "last", "tokens"):
-            differing |= getattr(ledger, column) != getattr(ours, column)[order]
+            differing |= getattr(ledger, column) != getattr(ours, column)
         count = np.count_nonzero(differing)
         return Criterion("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
 
@@ -290,32 +285,30 @@ class RanksVerifier(Verifier[Probing]):
         settings = self.provenance.settings
         split = "test" if settings.split == "validation" else "validation"
         pattern = settings.model_copy(update={"split": split}).name.rpartition(".")[0] + ".*.json"
-        alike = {"split": settings.split, "labels": settings.labels, "limit": settings.limit}
         for file in sorted(self.file.parent.glob(pattern)):
             with contextlib.suppress(CodeSyntaxError):
                 other = load(file)
-                if other.settings.model_copy(update=alike) == settings:
+                if alike(other) == alike(self.provenance):
                     return other.ledger
         return None
 
     @cached_property
-    def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
+    def _submitted(self) -> tuple[RankLedger, RankLedger | None, Collection[int]]:
         """As submissions have them: the ledger of the split that is scored; if it is here, that of
         the one on which heads are chosen; and the functions of the latter that were not read."""
         settings = self.provenance.settings
         ledger = self.ledger
         other = self.counterpart
-        nothing = np.array([], int)
         if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
-            return ledger, None, nothing
+            return ledger, None, ()
         test, validation = (other, ledger) if settings.split == "validation" else (ledger, other)
         location = self.experiment.data.location
         alone = isinstance(location, datasets.Dataset)  # one split, without the other
         if alone or settings.limit is not None or settings.control is not None:
-            return test, validation, nothing
+            return test, validation, ()
         splits = WholeSplits(location, settings.config, settings.direction)
         whole = splits.completed(validation, "validation")
-        unread = np.setdiff1d(whole.function, validation.function)
+        unread = np.setdiff1d(whole.function, validation.function).tolist()
         return splits.completed(test, "test"), whole, unread
 
     @property
@@ -340,8 +333,8 @@ class RanksVerifier(Verifier[Probing]):
         outside = np.zeros(claimed.ranks.shape[1:], bool)
         runner = Runner(self.experiment.encoder, settings.direction, None)
         listener = partial(RankBounds, slack=SLACK[settings.precision])
-        parts = self.in_parts(functions, lambda part, bar: runner.run(part, bar, listener))
-        for part, bounds in parts:
+        for part in self.parts(functions):
+            bounds = runner.run(part, tqdm(disable=True), listener)
             edges_of = [np.flatnonzero(claimed.function == function.index) for function in part]
             places = np.concatenate(edges_of)
             again[:, places], least, most = np.moveaxis(bounds, -1, 0)
@@ -351,7 +344,7 @@ class RanksVerifier(Verifier[Probing]):
         if outside.any():
             edge, layer, head = np.argwhere(outside)[0]
             count = np.count_nonzero(outside)
-            where = f"{_relation_names(claimed)[edge]} in function {claimed.function[edge]}"
+            where = f"{claimed.relation_names[edge]} in function {claimed.function[edge]}"
             many = f"{count} of {outside.size} ranks differ by more than rounding"
             return RowComparison(f"{many}, as of {where} by head {layer}-{head}", False)
         reproduced = replace(claimed, ranks=again)
@@ -362,11 +355,6 @@ class RanksVerifier(Verifier[Probing]):
         share = float((again != claimed.ranks).mean())
         finding = f"{share:.3%} of {again.size} ranks differ, all of them by rounding"
         return RowComparison(finding, True, gained)
-
-
-def _relation_names(edges: EdgeTable) -> np.ndarray:
-    """The relation of each edge: objects (E,)."""
-    return np.asarray(edges.relations, dtype=object)[edges.relation]
 
 
 def _more_hits(claimed: RankLedger, again: RankLedger, by_protocol: Sequence[Mean]) -> Points:
@@ -399,7 +387,6 @@ class CopiesVerifier(Verifier[Masking]):
     COUNTED = ("skips", "dropped")
     RERUN = "copies again"
     TOLERANCE: ClassVar = {
-        **dict.fromkeys((HITS, *SIMILARITIES), 0.0),
         **dict.fromkeys(FILLED, _EXACT),
         "log_probability": DECIMALS_APART,
     }
@@ -423,7 +410,7 @@ class CopiesVerifier(Verifier[Masking]):
         return _both(pairs, T1, _EFFECT)
 
     def rerun(self, functions: Sequence[MaskedFunction]) -> Rerun:
-        parts = (part for _, part in self.in_parts(functions, self.experiment.rows))
+        parts = [self.experiment.rows(part, tqdm(disable=True)) for part in self.parts(functions)]
         ledgers, counts = zip(*parts)
         again = np.concatenate([ledger.rows for ledger in ledgers])
         order = np.lexsort((again["copy"], again["node_type"], again["function"]))
@@ -433,8 +420,10 @@ class CopiesVerifier(Verifier[Masking]):
         tolerance = {**self.TOLERANCE, HITS: unsure}
         tolerance |= dict.fromkeys(SIMILARITIES, similar)
         share = float(unsure.sum() / rows["masked"].sum())
-        ties = f"{share} of their predictions are near ties, which rounding decides"
-        undecided = f"{ties}, so they cannot be checked" if share > MOST_UNSURE else ""
+        undecided = ""
+        if share > MOST_UNSURE:
+            ties = f"{share} of their predictions are near ties"
+            undecided = f"{ties}, which rounding decides, so they cannot be checked"
         return Rerun(rows, tolerance, undecided)
 
     def row(self, row: np.ndarray) -> str:
@@ -549,13 +538,12 @@ class _LogProbabilities(Verifier[S]):
         rows = super().rerun(functions).rows
         tolerance = dict(self.TOLERANCE)
         if self.experiment.settings.precision != "float32":
-            # each text is a batch
-            batched, self.experiment.scorer = (
-                self.experiment.scorer,
-                Scorer(self.experiment.model, 1),
-            )
-            other = super().rerun(functions).rows
-            self.experiment.scorer = batched
+            batched = self.experiment.scorer
+            self.experiment.scorer = Scorer(self.experiment.model, 1)  # each text is a batch
+            try:
+                other = super().rerun(functions).rows
+            finally:
+                self.experiment.scorer = batched
             for name in tolerance:
                 apart = np.abs(rows[name] - other[name])
                 tolerance[name] += SPREAD * float(apart.max())

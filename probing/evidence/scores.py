@@ -34,10 +34,8 @@ from probing.evidence.protocols import (
     MODEL,
     TABLE_MEASURES,
     ChosenHits,
-    Comparison,
     apply,
     choose,
-    over_models,
 )
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.instruments.information import hits as information
@@ -63,7 +61,7 @@ from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result
 from probing.stats.hits import Hits, Measure
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate, corrected, family
 
 COLUMNS = {
     "model": "the model, by the name that it was given; empty for what needs no model",
@@ -212,10 +210,11 @@ class _Slice:
     def scored_means(self, system: str, against: str | None = None) -> Iterator[Row]:
         yield from self.rows(self.hits.mean(system, against), system, against or "")
 
-    def scored(self, system: str, against: str | None = None) -> Iterator[Row]:
-        """Rows of both."""
-        yield from self.scored_groups(system, against)
-        yield from self.scored_means(system, against)
+    def scored(self, *systems: str, against: str | None = None) -> Iterator[Row]:
+        """Rows of groups, and of the means, of each of the systems."""
+        for system in systems:
+            yield from self.scored_groups(system, against)
+            yield from self.scored_means(system, against)
 
     def by_rule_and_k(self, system: str, groups: bool) -> Iterator[Row]:
         """Rows of means and, if asked for, of groups by the rules and k of tables."""
@@ -224,7 +223,7 @@ class _Slice:
         yield from self.scored_means(system)
 
 
-def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
+def _shared_cells(result: Any, **cells: Any) -> Row:
     """The cells that all rows of a result share."""
     settings = result.settings
     return {
@@ -235,8 +234,8 @@ def _shared_cells(result: Any, instrument: str, **cells: Any) -> Row:
         "config": settings.config,
         "split": settings.split,
         "direction": getattr(settings, "direction", ""),
-        "instrument": instrument,
-        "cluster": REPOSITORY if instrument == PREFERENCE else cluster_unit(),
+        "instrument": result.instrument,
+        "cluster": REPOSITORY if result.instrument == PREFERENCE else cluster_unit(),
         **cells,
     }
 
@@ -253,55 +252,42 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 
 def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions; p of means corrected over the
-    models. `groups`: also of relations, most of the work."""
-    models = [member.probed.test.settings.control is None for member in evidence]
-    differences = [_differences(member) for member in evidence]
-    for mean in dict.fromkeys(chain.from_iterable(differences)):
-        over = over_models([of_member.get(mean) for of_member in differences], models)
-        for of_member, difference in zip(differences, over):
-            if difference is not None:
-                of_member[mean] = difference
-    for member, of_member in zip(evidence, differences):
-        yield [*_of_model(member, of_member, groups), *_beyond(member, of_member, groups)]
-
-
-def _differences(member: Evidence) -> dict[str, Estimate]:
-    """Protocol -> the difference of the mean to the best baseline's."""
-    differences = {protocol: both.mean for protocol, both in member.comparisons.items()}
-    if member.beyond_compared is not None:
-        differences[BEYOND_OFFSET] = member.beyond_compared.mean
-    return differences
+    models: controls make no claim. `groups`: also of relations, most of the work."""
+    differences = []
+    models = []
+    for member in evidence:
+        means = {protocol: compared.mean for protocol, compared in member.comparisons.items()}
+        differences.append(means)
+        if member.probed.test.settings.control is None:
+            models.append(means)
+    for protocol in (*PUBLISHED_FIRST, BEYOND_OFFSET):
+        claims = [means for means in models if protocol in means]
+        over_models = family([means[protocol] for means in claims])
+        for means, difference in zip(claims, over_models):
+            means[protocol] = difference
+    for member, means in zip(evidence, differences):
+        yield list(_of_model(member, means, groups))
 
 
 def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
-    about = _shared_cells(member.probed.test, ATTENTION, measure="uas")
+    """Rows of a model, and of what needs none on the hard edges of its relations."""
+    about = _shared_cells(member.probed.test, measure="uas")
     for protocol, chosen in member.hits.items():
         cells = {**about, "protocol": protocol}
         shown = _Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL, groups)
-        if protocol in differences:
-            compared = member.comparisons[protocol]
-            yield from _against(shown, compared, differences[protocol], groups)
-
-
-def _beyond(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
-    """Rows of hard edges, of a model and of what needs none there, on the relations of its
-    score."""
-    model = member.beyond
-    rivals = member.splits.rivals
-    if model is None or not model.in_mean or rivals is None:
-        return
-    about = _shared_cells(member.probed.test, ATTENTION, measure="uas", protocol=BEYOND_OFFSET)
-    shown = _Slice(model.chosen.hits, about, _rule_and_k, partial(_head, model.chosen))
-    yield from shown.by_rule_and_k(MODEL, groups)
-    compared = member.beyond_compared
-    if compared is None:  # it was scored on other edges than the baselines
-        return
-    yield from _against(shown, compared, differences[BEYOND_OFFSET], groups)
-    without = {**about, **_WITHOUT_MODEL}
-    for kind in kinds_of(member.probed.test.settings.config):
-        rival = rivals.of(kind, model.chosen)
-        yield from _Slice(rival.hits, without, _rule_and_k).by_rule_and_k(kind, groups)
+        if protocol not in differences:  # it was scored on other edges than the baselines
+            continue
+        compared = member.comparisons[protocol]
+        if groups:
+            both = shown.only(groups=compared.hits.groups)
+            yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
+        yield from shown.rows(differences[protocol], MODEL, BEST_BASELINE)
+        if protocol == BEYOND_OFFSET:
+            cells |= _WITHOUT_MODEL
+            for kind in kinds_of(member.probed.test.settings.config):
+                rival = member.splits.rivals[protocol][kind]
+                yield from _Slice(rival.hits, cells, _rule_and_k).by_rule_and_k(kind, groups)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
@@ -314,7 +300,7 @@ def of_baselines(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[
     yield from of_offsets_and_keywords(first.splits.baselines, groups)
     ledgers = [member.probed.test.ledger for member in evidence]
     heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
-    about = _shared_cells(first.probed.test, ATTENTION, measure="uas", **_WITHOUT_MODEL)
+    about = _shared_cells(first.probed.test, measure="uas", **_WITHOUT_MODEL)
     yield from _at_random(first, about, heads)
 
 
@@ -350,7 +336,8 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     any_heads = {name: cells + (0, number % heads) for number, name in numbered}
     heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
     by_chance = by_relation(test, direction)
-    for protocol, chosen in first.hits.items():
+    for protocol in PUBLISHED_FIRST:
+        chosen = first.hits[protocol]
         cells_of = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
         shown = _Slice(chosen.hits, cells_of, _rule_and_k)
         drawn = apply(scored, heads_of[protocol])
@@ -365,14 +352,6 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
 
 def _rule_and_k(measure: tuple[str, int]) -> Row:
     return {"rule": measure[0], "k": measure[1]}
-
-
-def _against(shown: _Slice, compared: Comparison, mean: Estimate, groups: bool) -> Iterator[Row]:
-    """Rows of differences to the best baseline, of the relations that both have and of the mean."""
-    if groups:
-        both = shown.only(groups=compared.relations)
-        yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
-    yield from shown.rows(mean, MODEL, BEST_BASELINE)
 
 
 def _head(chosen: ChosenHits, relation: str, measure: tuple[str, int]) -> str | None:
@@ -406,11 +385,10 @@ def _masking(model: Masked) -> Iterator[Row]:
     if settings.control != SUB_TOKENS:
         in_place.append(settings.control)
     cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
-    about = _shared_cells(model.result, MASKING, **cells)
+    about = _shared_cells(model.result, **cells)
     for outcome, hits in model.hits.items():
         shown = _Slice(hits, about)
-        for arm in ARMS:
-            yield from shown.scored(arm)
+        yield from shown.scored(*ARMS)
         yield from shown.rows(_of_all_groups(model.effects[outcome]), T1, T0)
         yield from shown.scored_means(T1, T0)
         if outcome in FLOORS:
@@ -433,47 +411,40 @@ def _silencing(result: SilencingResult) -> Iterator[Row]:
     def head(relation: str, measure: Any) -> str:
         return "-".join(map(str, result.heads[relation].best))
 
-    shown = _Slice(silencing.hits(result), _shared_cells(result, SILENCING), chosen=head)
-    for system in silencing.SYSTEMS:
-        yield from shown.scored(system)
-    yield from shown.scored(silencing.WHOLE, silencing.BEST)
-    yield from shown.scored(silencing.MATCHED, silencing.BEST)
+    shown = _Slice(silencing.hits(result), _shared_cells(result), chosen=head)
+    yield from shown.scored(*silencing.SYSTEMS)
+    yield from shown.scored(silencing.WHOLE, silencing.MATCHED, against=silencing.BEST)
 
 
 def _information(result: InformationResult) -> Iterator[Row]:
     measured = information.hits(result)
-    about = _shared_cells(result, INFORMATION)
+    about = _shared_cells(result)
     bits = _Slice(measured["bits"], about)
-    uas = _Slice(measured["uas"], about)
-    for choice in (WORDS, BOTH):
-        yield from bits.scored(choice)
     yield from bits.scored(WORDS, BOTH)
-    for finder in information.FINDERS:
-        yield from uas.scored(finder)
+    yield from bits.scored(WORDS, against=BOTH)
+    yield from _Slice(measured["uas"], about).scored(*information.FINDERS)
 
 
 def _preference(result: PreferenceResult) -> Iterator[Row]:
     hits = likelihood.of_pairs(result)
     pairs = {name: accuracy.pairs for name, accuracy in result.phenomena.items()}
     pairs[MEAN] = sum(pairs[name] for name in hits.counted)
-    for row in _Slice(hits, _shared_cells(result, PREFERENCE)).scored(likelihood.MODEL):
+    for row in _Slice(hits, _shared_cells(result)).scored(likelihood.MODEL):
         yield {**row, "items": pairs[row["group"]]}  # hits count weights
 
 
 def _surprisal(result: SurprisalResult) -> Iterator[Row]:
     for role, hits in likelihood.of_surprisal(result).items():
-        shown = _Slice(hits, _shared_cells(result, SURPRISAL, rule=role))
-        for system in (likelihood.NODE, likelihood.CONTROL):
-            yield from shown.scored(system)
-        yield from shown.scored(likelihood.CONTROL, likelihood.NODE)
+        shown = _Slice(hits, _shared_cells(result, rule=role))
+        yield from shown.scored(likelihood.NODE, likelihood.CONTROL)
+        yield from shown.scored(likelihood.CONTROL, against=likelihood.NODE)
 
 
 def _plain(result: Any) -> Iterator[Row]:
     for name, hits in result.hits().items():
-        about = _shared_cells(result, result.instrument, measure=name)
+        about = _shared_cells(result, measure=name)
         shown = _Slice(hits, about, lambda measure: {"rule": measure})
-        for system in hits.systems:
-            yield from shown.scored(system)
+        yield from shown.scored(*hits.systems)
 
 
 _OF_RESULT: dict[str, Callable[[Any], Iterator[Row]]] = {

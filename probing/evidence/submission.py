@@ -273,9 +273,10 @@ class Submission(Record):
         """A table with the systems that follow from others."""
         return hits
 
-    def digest_of_numbers(self, tables: Tables) -> str:
-        """A digest of all that it says of the model."""
-        return digest_of(hits.named({self.SYSTEM: self.SYSTEM}) for hits in tables.values())
+    def digest_of_numbers(self, tables: Tables, text: str = "") -> str:
+        """A digest of all that it says of the model, in tables and a text."""
+        of_model = {self.SYSTEM: self.SYSTEM}
+        return digest_of((hits.named(of_model) for hits in tables.values()), text)
 
     @property
     def signature(self) -> str:
@@ -389,5 +390,4 @@ def load(source: str | os.PathLike[str] | bytes) -> Submission:
         raise EntryError(
             f"the entry has {len(data):,} bytes, expected at most {most:,} for {functions} functions"
         )
-    submission: Submission = kinds[instrument].submission.read(file)
-    return submission
+    return kinds[instrument].submission.read(file)

@@ -9,6 +9,7 @@ the *combined* baseline are that one's. A function that the model could not read
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -32,12 +33,12 @@ from probing.evidence.protocols import (
     TABLE_PLACES,
     ChosenHits,
 )
-from probing.evidence.submission import Facts, Submission, Tables, digest_of
+from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.attention.result import ProbeProvenance, ProbeRun
 from probing.runs import records
 from probing.runs.records import PLAIN, Record, listed, matching, shown
 from probing.runs.settings import Settings
-from probing.stats.hits import Group, Hits
+from probing.stats.hits import Hits
 from probing.stats.hits_file import Layout
 
 MeanCell = tuple[str, str, str]
@@ -98,19 +99,12 @@ def table_of(model: ChosenHits, baselines: Mapping[str, ChosenHits]) -> Hits:
     if unknown := sorted(set(model.relations) - set(baselines[BEST_BASELINE].relations)):
         why = f"the result has the relation {shown(unknown[0])}, expected a relation of the dataset"
         raise EntryError(why)
-    table = model.at(TABLE_MEASURES).hits.named({model.system: MODEL})
-    return table.join(rivals_of(baselines, model.relations))
+    return model.at(TABLE_MEASURES).hits.join(rivals_of(baselines, model.relations))
 
 
 def rivals_of(baselines: Mapping[str, ChosenHits], relations: list[str]) -> Hits:
     """The baselines of a protocol on some relations: KINDS, and the combined one."""
-    first, *others = (
-        baselines[kind]
-        .only(relations)
-        .at(TABLE_MEASURES)
-        .hits.named({baselines[kind].system: kind})
-        for kind in BASELINES
-    )
+    first, *others = (baselines[kind].hits.where(relations, TABLE_MEASURES) for kind in BASELINES)
     for other in others:
         first = first.join(other)
     return first
@@ -158,13 +152,13 @@ class AttentionSubmission(Submission):
         for (name, group), better in zip(hits.groups.items(), chosen.better):
             offset, keyword = (group.sums[kind] for kind in KINDS)
             combined = np.where(np.array(better)[:, None] == 0, offset, keyword)
-            groups[name] = Group(group.places, group.n, {**group.sums, BEST_BASELINE: combined})
-        return Hits(hits.clusters, groups, hits.measures, hits.unit, hits.left_out)
+            groups[name] = replace(group, sums={**group.sums, BEST_BASELINE: combined})
+        return replace(hits, groups=groups)
 
     def facts(self, tables: Tables) -> Facts:
         published = tables[PUBLISHED]
         edges = int(published.n.sum())
-        unread = published.where(clusters=np.array(self.unread, np.int64))
+        unread = published.cells(dict.fromkeys(published.names, np.array(self.unread, np.int64)))
         counts = {"functions": self.functions, "edges": edges - int(unread.n.sum())}
         signature = ProbeProvenance.signature_of(self.settings, counts)
         parts = {name: text for name, text in signature.parts.items() if name not in _OF_MODEL}
@@ -195,9 +189,9 @@ class AttentionSubmission(Submission):
     def digests(self) -> dict[str, str]:
         return self.ledgers.model_dump()
 
-    def digest_of_numbers(self, tables: Tables) -> str:
+    def digest_of_numbers(self, tables: Tables, text: str = "") -> str:
         heads = [of_table.heads for of_table in self.chosen.values()]
-        return digest_of((hits.named({MODEL: MODEL}) for hits in tables.values()), f"{heads}")
+        return super().digest_of_numbers(tables, f"{heads}")
 
     def head(self, table: str, relation: int, measure: int) -> str:
         """The chosen head, layer-head."""

@@ -8,7 +8,6 @@ model could not read, or no tree tells, is missed: nothing is masked, and all sh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple
@@ -18,7 +17,7 @@ from pydantic import FailFast, Field
 
 from probing.evidence import impossible, submission
 from probing.evidence.impossible import MISSED_NATS, UNIT
-from probing.evidence.masked import OF_MODEL, UNCOMPARED
+from probing.evidence.masked import OF_MODEL, UNCOMPARED, masked_in
 from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.masking import result as mask_result
 from probing.instruments.masking.hits import ARMS, T0, T1
@@ -34,7 +33,7 @@ from probing.instruments.masking.result import (
 from probing.runs import records
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import PLAIN, exactly, listed, matching
-from probing.stats.hits import Hits
+from probing.stats.hits import Group, Hits
 from probing.stats.hits_file import Layout
 from probing.stats.intervals import Estimate, corrected
 
@@ -52,7 +51,7 @@ TITLES = {
 }
 """Outcome -> its title on boards."""
 
-_UNITS = dict.fromkeys(OUTCOMES, 100) | {"log_probability": 1}  # percent, and nats
+_SCALES = dict.fromkeys(OUTCOMES, 100) | {"log_probability": -1}  # to percent, and nats
 _LOWEST = 2**31 - 1  # in millionths
 
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
@@ -144,17 +143,16 @@ class MaskedSubmission(Submission):
         """
         hits = in_points(tables[MASKING])
         (tested,) = corrected([hits.by_group(T1, T0)])
+        others = np.array(OUTCOMES) != HEADLINE
+        for bounds in (tested.low, tested.high, tested.p):
+            bounds[others] = np.nan
         arms = [hits.scores(arm) for arm in ARMS]
-        nan = math.nan
         scores: dict[str, dict[str, ArmScores]] = {}
         for name in (name for name in self.settings.node_types if name in hits.groups):
             column, scores[name] = hits.names.index(name), {}
             for row, outcome in enumerate(OUTCOMES):
-                effect = tested.at(row, column)
-                if outcome != HEADLINE:
-                    effect = Estimate(effect.value, nan, nan, nan, effect.n)
                 t1, t0 = (float(scored[row, column]) for scored in arms)
-                scores[name][outcome] = ArmScores(t1, t0, effect)
+                scores[name][outcome] = ArmScores(t1, t0, tested.at(row, column))
         return scores
 
     def problems(self, tables: Tables) -> impossible.Problems:
@@ -165,10 +163,9 @@ def in_points(hits: Hits) -> Hits:
     """A table without `masked`, of percent, and log-probabilities of nats."""
     outcomes = hits.where(measures=OUTCOMES)
     groups = {}
-    units = np.array([[_UNITS[name]] for name in OUTCOMES])
-    signs = np.array([[-1 if name == "log_probability" else 1] for name in OUTCOMES])
+    scales = np.array([[_SCALES[name]] for name in OUTCOMES])
     for name, group in outcomes.groups.items():
-        sums = {arm: units * (signs * (group.sums[arm] / UNIT)) for arm in ARMS}
+        sums = {arm: scales * (group.sums[arm] / UNIT) for arm in ARMS}
         groups[name] = replace(group, sums=sums)
     return replace(outcomes, groups=groups, unit="points")
 
@@ -184,35 +181,34 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedSubmiss
     Raises EntryError for what no board takes.
     """
     ledger = result.ledger
-    first = ledger.rows[ledger.rows["copy"] == 0]
-    names = [name for name in result.settings.node_types if len(holding[name])]
+    names = sorted(name for name in result.settings.node_types if len(holding[name]))
+    clusters = np.unique(np.concatenate([holding[name] for name in names]))
     measured = masking_hits(result)
     nats = OUTCOMES.index("log_probability")
-    parts = []
+    measures = MaskedSubmission.LAYOUT.measures
+    groups = {}
+    missed = int(np.count_nonzero(ledger.rows["copy"] == 0))
     for name in names:
-        sums = np.zeros((len(ARMS), len(OUTCOMES) + 1, len(holding[name])), np.int64)
+        places = holding[name]
+        sums = np.zeros((len(ARMS), len(measures), len(places)), np.int64)
         sums[:, nats] = MISSED_NATS
-        parts.append(sums)
+        things = np.ones(len(places), np.int64)
+        groups[name] = Group(np.searchsorted(clusters, places), things, dict(zip(ARMS, sums)))
         known = measured[HEADLINE].of(name)
         if not len(known):
             continue
-        columns = np.searchsorted(holding[name], known)
-        of_type = first[first["node_type"] == ledger.node_types.index(name)]
-        sums[:, -1, columns] = of_type["masked"][np.isin(of_type["function"], known)]
+        columns = np.searchsorted(places, known)
+        sums[:, -1, columns] = masked_in(ledger, name, known)
+        missed -= int(np.count_nonzero(sums[0, -1]))
         for row, of_outcome in enumerate(measured.values()):
             systems = of_outcome.cells({name: known}).groups[name].sums
             arms = np.concatenate([systems[arm] for arm in ARMS])
             sums[:, row, columns] = np.round(np.minimum(np.abs(arms) * UNIT, _LOWEST))
-    places = np.concatenate([holding[name] for name in names])
-    groups = np.repeat(names, [len(holding[name]) for name in names]).tolist()
-    both = np.concatenate(parts, axis=2)
-    compared = int(np.count_nonzero(both[0, -1]))
-    hits = Hits.of_rows(places, groups, dict(zip(ARMS, both)), MaskedSubmission.LAYOUT.measures)
     return MaskedSubmission.of_result(
         result,
-        {MASKING: hits},
+        {MASKING: Hits(clusters, groups, tuple(measures))},
         version=mask_result.MaskProvenance.VERSION,
         dropped=result.dropped,
-        uncompared=dict(zip(UNCOMPARED, (len(first) - compared, 0))),
+        uncompared=dict(zip(UNCOMPARED, (missed, 0))),
         ledger=ledger.digest(),
     )

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -333,7 +334,7 @@ class Verifier(Generic[AnyExperiment]):
     @staticmethod
     def places(ledger: Any) -> np.ndarray:
         """The places in the split of the functions of a ledger, each once."""
-        return np.unique(ledger.rows["function"])
+        return np.unique(ledger.function)
 
     def unlike(self) -> list[Criterion]:
         """Criteria that cannot be checked here, which is nobody's fault."""
@@ -361,18 +362,15 @@ class Verifier(Generic[AnyExperiment]):
             finding += f"; {unread} more were not read"
         return Criterion("functions", claimed.tolist() == functions, finding)
 
+    @abstractmethod
     def published(self, ledger: Any) -> Points:
         """What each function of a ledger adds to each published number, in points: (F,)."""
-        return {}
 
     def influence(self) -> Influence:
         """By what functions add to the published numbers; where they add nothing, they may have
         taken something away: as much as functions differ."""
         places = self.places(self.ledger)
         published = self.published(self.ledger)
-        if not published:
-            equal = np.full(len(places), 100 / len(places))
-            return Influence(places, {"a mean over functions": equal}, equal)
         spread = max(points.std() for points in published.values())
         raised = {name: np.maximum(points, 0) for name, points in published.items()}
         return Influence(places, raised, np.full(len(places), spread))
@@ -387,8 +385,9 @@ class Verifier(Generic[AnyExperiment]):
         functions = [function for function in self.experiment.functions if function.index in chosen]
         compared = self.compare(functions)
         text = f"{len(functions)} functions run again, "
-        if not compared.passed:
-            return Criterion(self.RERUN, compared.passed, text + compared.report), drawn
+        check = Criterion(self.RERUN, compared.passed, text + compared.report)
+        if not check.passed:
+            return check, drawn
         bounds = dict(drawn.bounds)
         for name, points in compared.gained.items():
             favour, accepted = gained_by_rounding(points, drawn.chance)
@@ -398,7 +397,6 @@ class Verifier(Generic[AnyExperiment]):
                 return Criterion("rounding", False, f"{text}{favoured}, {limit}"), drawn
             if name in bounds:
                 bounds[name] += accepted
-        check = Criterion(self.RERUN, True, text + compared.report)
         return check, drawn._replace(bounds=bounds)
 
     def compare(self, functions: Sequence[Any]) -> RowComparison:
@@ -424,8 +422,8 @@ class Verifier(Generic[AnyExperiment]):
 
     def rerun(self, functions: Sequence[Any]) -> Rerun:
         """Run functions again."""
-        parts = (ledger for _, ledger in self.in_parts(functions, self.experiment.run))
-        return Rerun(type(self.ledger).concatenate(parts).rows, self.TOLERANCE)
+        ledgers = [self.experiment.run(part, tqdm(disable=True)) for part in self.parts(functions)]
+        return Rerun(type(self.ledger).concatenate(ledgers).rows, self.TOLERANCE)
 
     def row(self, row: np.ndarray) -> str:
         """What a row is of, in words."""
@@ -440,21 +438,15 @@ class Verifier(Generic[AnyExperiment]):
         chosen = np.array(sorted(function.index for function in functions))
         both = ledger.rows.copy()
         both[np.isin(both["function"], chosen)] = rows
-        reproduced = self.published(type(ledger)(ledger.names, both, ledger.settings))
+        reproduced = self.published(replace(ledger, rows=both))
+        claimed = self.published(ledger)
         here = np.searchsorted(self.places(ledger), chosen)
-        gained = {}
-        for name, claimed in self.published(ledger).items():
-            points = claimed - reproduced[name]
-            gained[name] = points[here]
-        return gained
+        return {name: (points - reproduced[name])[here] for name, points in claimed.items()}
 
-    def in_parts(
-        self, functions: Sequence[Any], run: Callable[[Any, tqdm], Any]
-    ) -> Iterator[tuple[Sequence[Any], Any]]:
-        """Some functions at a time, and what `run` gives of them."""
-        for start in range(0, len(functions), self.experiment.PART):
-            part = functions[start : start + self.experiment.PART]
-            yield part, run(part, tqdm(disable=True))
+    def parts(self, functions: Sequence[Any]) -> list[Sequence[Any]]:
+        """As many functions at a time as in a run."""
+        size = self.experiment.PART
+        return [functions[start : start + size] for start in range(0, len(functions), size)]
 
 
 def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
@@ -542,10 +534,10 @@ def _verified_result(
     path = ledger_path(file)
     instrument = registry.instrument(instrument_of(path) or ATTENTION, path)
     text = read_text(file)
-    result = instrument.experiment.RESULT.from_file(path)
+    result = instrument.result.from_file(path)
     provenance = result.PROVENANCE.of(result.ledger)
     settings = provenance.settings
-    total = len(instrument.verifier.places(result.ledger))
+    total = len(np.unique(result.ledger.function))
     difference = result.difference(text)
     finding = "every number follows from the ledger"
     if difference:
@@ -554,13 +546,13 @@ def _verified_result(
     checks = verification.checks
     try:
         location = find_data(file, settings) if data is None else data
-        experiment = instrument.experiment.again(provenance, session_of(file, settings), location)
+        session = session_of(file, settings)
+        experiment = instrument.experiment.again(provenance, session, location)
         ours = experiment.settings
     except CodeSyntaxError as error:
         missing = isinstance(error, (DatasetError, ModelError, HubError, UnknownName))
         checks.append(Criterion("model and data", None if missing else False, str(error)))
         return verification
-    session = experiment.session
     revision = settings.revision
     loaded = revision if session.is_of(revision) else ours.revision
     checks.append(same("model", revision, loaded, session.named))

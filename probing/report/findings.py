@@ -21,7 +21,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import compare_means
+from probing.evidence.protocols import compare
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult, at_step
 from probing.report.words import RULE, K, distinct, file_names
@@ -225,9 +225,12 @@ def _gathered(
     evidence = gather.gather(probed, data)
     trainings = _trainings(evidence)
     earlier = {id(checkpoint) for training in trainings for checkpoint in training[:-1]}
-    last = [model for model in evidence if id(model) not in earlier]
-    names = _distinct_names([model.probed.test for model in last])
-    subjects = [(_subject(name, model), model) for name, model in zip(names, last)]
+    last = [pair for pair in zip(evidence, probed) if id(pair[0]) not in earlier]
+    names = _distinct_names([model.probed.test for model, _ in last])
+    subjects = [
+        (_subject(name, model, read.test.functions), model)
+        for name, (model, read) in zip(names, last)
+    ]
     subjects.sort(key=lambda pair: (not pair[0].is_model, pair[0].name))
     ordered = [model for _, model in subjects]
     test = ordered[0].splits.edges["test"]
@@ -246,7 +249,7 @@ def _gathered(
         scores=_scores(chain(rows, [("", scores.of_baselines(ordered, groups=relations))])),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs={
-            (first, second): compare_means(one_guess[first], one_guess[second]).at(0)
+            (first, second): compare(one_guess[first], one_guess[second]).mean.at(0)
             for first, second in combinations(one_guess, 2)
         },
         trainings=[
@@ -282,7 +285,8 @@ def _scores(named: Iterable[tuple[str, Iterable[scores.Row]]]) -> dict[Key, Scor
     return known
 
 
-def _subject(name: str, model: gather.Evidence) -> Subject:
+def _subject(name: str, model: gather.Evidence, read: int) -> Subject:
+    """`read`: how many functions of the split the model could read."""
     test = model.probed.test
     return Subject(
         name=name,
@@ -292,7 +296,7 @@ def _subject(name: str, model: gather.Evidence) -> Subject:
         signature=test.signature,
         layers=test.layers,
         heads=test.heads,
-        probed=model.read.test.functions,
+        probed=read,
         functions=test.functions,
         to_choose_on=model.probed.validation.functions,
         edges=len(test.ledger),

@@ -80,7 +80,7 @@ def compared(result: ModelsCompared) -> list[Part]:
     columns = result.in_mean, result.edges.tolist(), *result.relations.tolist()
     rows = [
         [starred(name, in_mean), *numbers, difference.on(name, RULE, int(K))]
-        for name, in_mean, *numbers in zip(difference.relations, *columns)
+        for name, in_mean, *numbers in zip(difference.hits.names, *columns)
     ]
     counted = int(sum(result.in_mean))
     edges = int(result.edges[result.in_mean].sum())

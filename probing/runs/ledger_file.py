@@ -399,7 +399,7 @@ class RowLedger:
                     rows[name] = [places[kind] for kind in column.to_pylist()]
                 else:  # `to_numpy` and `pa.array` would import pandas, which takes half a second
                     rows[name] = np.from_dlpack(column)
-            if not _in_order([rows[name] for name in cls.ORDER]):
+            if not in_order([rows[name] for name in cls.ORDER]):
                 raise ValueError("rows out of order")
             cls.check(rows)
         return cls(names, rows, settings)
@@ -410,7 +410,7 @@ class RowLedger:
         return cls.load(path)
 
 
-def _in_order(columns: list[np.ndarray]) -> bool:
+def in_order(columns: list[np.ndarray]) -> bool:
     """True if places, from the first column to the last, are not negative and rise from row to
     row."""
     places = np.stack(columns, axis=1)

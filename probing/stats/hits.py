@@ -12,7 +12,7 @@ A group is in a part of the clusters, so numbers are kept group by group, for it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -62,14 +62,11 @@ class Group:
         """True if it is in too few clusters for an interval."""
         return len(self.places) < FEW_CLUSTERS
 
-    def gained(self, system: str, against: str | None = None) -> np.ndarray:
+    def gained(self, system: str, against: str | None) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
-        sums = self.sums[system]
         if against is None:
-            return sums
-        whole = np.issubdtype(sums.dtype, np.integer)
-        wide = sums.astype(np.int32 if whole else np.float64)
-        return wide - self.sums[against]
+            return self.sums[system]
+        return self.sums[system] - self.sums[against]
 
     def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
@@ -192,25 +189,17 @@ class Hits:
 
     def where(
         self,
-        clusters: np.ndarray | None = None,
         groups: Iterable[str] | None = None,
         measures: Sequence[Measure] | None = None,
     ) -> Hits:
-        """Some of the clusters, by number, of the groups, by name, and of the measures; groups
-        without any things are left out."""
-        places = np.arange(len(self.clusters))
-        if clusters is not None:
-            places = np.flatnonzero(np.isin(self.clusters, clusters))
+        """Some of the groups, by name, and of the measures."""
         chosen = self.measures if measures is None else tuple(measures)
         order = np.array([self.measures.index(measure) for measure in chosen], np.intp)
         parts = {}
         for name in self.names if groups is None else sorted(groups):
-            inside = np.isin(self.groups[name].places, places)
-            if inside.any():
-                group = self.groups[name].among(inside, order)
-                new_places = np.searchsorted(places, group.places)
-                parts[name] = replace(group, places=new_places)
-        return replace(self, clusters=self.clusters[places], groups=parts, measures=chosen)
+            group = self.groups[name]
+            parts[name] = group.among(np.ones(len(group.n), bool), order)
+        return replace(self, groups=parts, measures=chosen)
 
     def cells(self, clusters: Mapping[str, np.ndarray]) -> Hits:
         """Some of the groups, each in some of its clusters, by number, of which it has any."""
@@ -224,13 +213,13 @@ class Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same
         things in the same clusters."""
         same = self.measures == other.measures
-        same = same and np.array_equal(self.clusters, other.clusters)
+        same &= np.array_equal(self.clusters, other.clusters)
         joined = {}
         for name in sorted(set(self.groups) & set(other.groups)):
             group = self.groups[name]
             theirs = other.groups[name]
-            same = same and np.array_equal(group.places, theirs.places)
-            same = same and np.array_equal(group.n, theirs.n)
+            same &= np.array_equal(group.places, theirs.places)
+            same &= np.array_equal(group.n, theirs.n)
             joined[name] = replace(group, sums={**group.sums, **theirs.sums})
         if not same:
             common = len(np.intersect1d(self.clusters, other.clusters))
@@ -257,10 +246,9 @@ class Hits:
             groups[name] = replace(group, sums=sums)
         return replace(self, groups=groups)
 
-    def clustered(self, cluster_of: Callable[[np.ndarray], np.ndarray]) -> Hits:
-        """The same by larger clusters: `cluster_of` gives the numbers of those of clusters, such as
-        repositories of functions."""
-        larger = np.asarray(cluster_of(self.clusters))
+    def clustered(self, larger: np.ndarray) -> Hits:
+        """The same by larger clusters, such as repositories of functions: the number of that of
+        each cluster (F,)."""
         clusters, positions = np.unique(larger, return_inverse=True)
         groups = {}
         for name, group in self.groups.items():
@@ -275,7 +263,7 @@ class Hits:
         repositories = self.repositories
         if repositories is None:
             return self
-        return self.clustered(lambda functions: repositories[functions])
+        return self.clustered(repositories[self.clusters])
 
     # ---------------------------------------------------------------------------------------------------------- scores
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.safe_files import is_name
-from probing.runs.ledger_file import NOT_PARQUET
+from probing.runs.ledger_file import NOT_PARQUET, in_order
 from probing.runs.records import parse, shown
 from probing.stats.hits import PERCENT_UNIT, Group, Hits, Measure
 
@@ -80,9 +80,7 @@ def save(tables: Mapping[str, Hits], layout: Layout, about: Mapping[str, Any]) -
     """The file of some tables, the same for the same ones; `about`: a JSON object without
     `hits`."""
     groups = sorted({name for hits in tables.values() for name in hits.groups})
-    parts = []
-    for number, hits in enumerate(tables.values()):
-        parts.append(_rows(number, hits, groups, layout))
+    parts = [_rows(number, hits, groups, layout) for number, hits in enumerate(tables.values())]
     names = {"tables": list(tables), "groups": groups}
     header = {**about, _NAMES: names}
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
@@ -101,27 +99,16 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     parts = []
     for name, group in hits.groups.items():
         alone[group.places] = False
+        place = np.broadcast_arrays(table, groups.index(name), hits.clusters[group.places])
         sums = [group.sums[system] for system in layout.systems]
-        clusters = hits.clusters[group.places]
-        number = groups.index(name)
-        parts.append(_cell_rows(table, number, clusters, group.n, np.concatenate(sums)))
-    clusters = hits.clusters[alone]
-    columns = len(layout.columns) - len(_KEYS)
-    nothing = np.zeros((1 + columns, len(clusters)))
+        parts.append(np.vstack([*place, group.n, *sums]))
     first = groups.index(min(hits.groups)) if hits.groups else 0
-    parts.append(_cell_rows(table, first, clusters, nothing[0], nothing[1:]))
+    place = np.broadcast_arrays(table, first, hits.clusters[alone])
+    nothing = np.zeros((len(layout.columns) - len(place), np.count_nonzero(alone)))
+    parts.append(np.vstack([*place, nothing]))
     rows = np.concatenate(parts, axis=1)
-    places = rows[: len(_PLACE)]
-    order = np.lexsort(places[::-1])
+    order = np.lexsort(rows[: len(_PLACE)][::-1])
     return rows[:, order]
-
-
-def _cell_rows(
-    table: int, group: int, clusters: np.ndarray, n: np.ndarray, sums: np.ndarray
-) -> np.ndarray:
-    of_table = np.full(len(clusters), table)
-    of_group = np.full(len(clusters), group)
-    return np.concatenate([[of_table, of_group, clusters, n], sums])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +150,8 @@ class HitsFile:
             columns = _read_columns(self.data, layout)
         except NOT_PARQUET as error:
             raise EntryError(_no_hits_file(error)) from error
-        table, group, *_ = columns
-        places = columns[: len(_PLACE)].astype(np.int64)
-        steps = np.diff(places, axis=1)
-        rises = np.zeros(steps.shape[1], bool)
-        for step in steps[::-1]:
-            rises = (step > 0) | (step == 0) & rises
-        negative = columns[: len(_KEYS)] < 0
-        if negative.any() or not rises.all():
+        table, group, cluster, n, *_ = columns.astype(np.int64)
+        if n.min() < 0 or not in_order([table, group, cluster]):
             raise EntryError("rows are not in order by table, group and cluster, each once")
         for numbers, texts in ((table, tables), (group, groups)):
             every = np.arange(len(texts))

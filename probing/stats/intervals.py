@@ -133,20 +133,11 @@ def influence_p(value: np.ndarray, influence: np.ndarray, degrees: Any) -> np.nd
     """Two-sided p (...) that `value` (...) is 0: the larger of that of t and of t after Hall's
     transformation."""
     error, skewness = _spread(influence)
-    t = _over(value, error)
-    p = np.maximum(_two_sided(t, degrees), _two_sided(_transformed(t, skewness), degrees))
+    certain = np.sign(value) * 1e9  # t where nothing varies
+    t = _quotient(value, error, error > 0, certain)
+    smaller = np.minimum(np.abs(t), np.abs(_transformed(t, skewness)))
+    p = 2 * scipy.special.stdtr(degrees, -smaller)
     return np.where(np.abs(value) > _NOTHING, p, 1)
-
-
-def _two_sided(t: np.ndarray, degrees: Any) -> np.ndarray:
-    """p (...) of Student's t."""
-    return 2 * scipy.special.stdtr(degrees, -np.abs(t))
-
-
-def _least_p(differing: np.ndarray) -> np.ndarray:
-    """The probability (...) that so many clusters that differ favour the same of two equal
-    systems."""
-    return np.minimum(2.0 ** (1 - differing), 1)
 
 
 def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -160,11 +151,6 @@ def _spread(influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     unbiased = np.sqrt(clusters * (clusters - 1))
     unbiased /= max(clusters - 2, 1)
     return error, cubes * unbiased
-
-
-def _over(value: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Student's t (...), very large where nothing varies."""
-    return _quotient(value, error, error > 0, np.sign(value) * 1e9)
 
 
 def _quotient(
@@ -225,7 +211,8 @@ def mean_estimate(
     if clusters > 2:
         low, high = interval(value, varying, degrees)
     if differences is not None:
-        least = _least_p(np.count_nonzero(varies, axis=-1))
+        differing = np.count_nonzero(varies, axis=-1)
+        least = np.minimum(2.0 ** (1 - differing), 1)  # p if all of them favour one of the two
         p = np.maximum(influence_p(value, varying, degrees), least)
         low, high = agreeing(value, low, high, p)
     return Estimate(value, low, high, p, clusters)

@@ -18,7 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BEST_BASELINE, HEAD_TO_DEPENDENT
+from codesyntax_dataset.protocol import BEST_BASELINE, BEYOND_OFFSET, HEAD_TO_DEPENDENT
 from probing.evidence.gather import Probed, find, gather
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
@@ -73,10 +73,10 @@ def attack(probed: Probed, data: str) -> str:
     classes = WordClasses(rows[0].values())
     learned, tested = (hits(*split, classes, settings.direction) for split in zip(hard, rows))
     (evidence,) = gather([probed], data)
-    model = evidence.beyond
-    built_in = evidence.splits.rivals.of(BEST_BASELINE, model.chosen)
+    model = evidence.hits[BEYOND_OFFSET]
+    built_in = evidence.splits.rivals[BEYOND_OFFSET][BEST_BASELINE]
     scored = []
-    for name in model.in_mean:
+    for name in model.hits.counted:
         counted = Counter(rule for _, every in learned[name] for rule in every)
         best = max(sorted(counted, key=str), key=counted.__getitem__)
         scored += [(index, name, best in every) for index, every in tested[name]]
@@ -85,7 +85,7 @@ def attack(probed: Probed, data: str) -> str:
         np.array(functions), relations, {"rules": np.array([hit], np.int64)}, ("uas",)
     )
     scores = {
-        "heads": model.mean.at(0),
+        "heads": model.hits.mean(model.system).at(0),
         "built in": built_in.hits.mean(built_in.system).at(0),
         "rules": of_rules.mean("rules").at(0),
     }

@@ -59,7 +59,7 @@ def test_scores_and_differences_are_those_of_plain_loops(results):
             totals = chosen_on[name].sum(axis=0)
             best = np.unravel_index(totals.argmax(), totals.shape)
             found[name] = 100 * scored[name][:, *best].mean()
-        assert compared.difference.relations == [*found]
+        assert compared.difference.hits.names == [*found]
         assert compared.relations[place] == pytest.approx([*found.values()])
         in_mean = [score for name, score in found.items() if name not in NOT_IN_MEAN]
         assert compared.means[place] == pytest.approx(np.mean(in_mean))

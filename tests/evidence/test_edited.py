@@ -85,13 +85,13 @@ def test_planted_heads(data):
     assert heads.functions == len(functions["test"]) < len(functions_of(data, "python")["test"])
     edges = read_edges(data, "python", "test", functions["test"])
     counts = Counter(edges.relations[number] for number in edges.relation)
-    assert heads.edges.tolist() == [counts[name] for name in heads.difference.relations]
+    assert heads.edges.tolist() == [counts[name] for name in heads.difference.hits.names]
     shares = [
         100 * np.mean(edges.function[edges.relation == edges.relations.index(name)] % 2 == 0)
-        for name in heads.difference.relations
+        for name in heads.difference.hits.names
     ]
     in_mean = [
-        share for name, share in zip(heads.difference.relations, shares) if name not in NOT_IN_MEAN
+        share for name, share in zip(heads.difference.hits.names, shares) if name not in NOT_IN_MEAN
     ]
     assert heads.means[::-1] == (100, pytest.approx(np.mean(in_mean)))
     assert heads.relations[0].tolist() == pytest.approx(shares)

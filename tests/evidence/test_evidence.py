@@ -6,6 +6,7 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
+from support.evidence.entries import entry_of, whole_splits
 
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing import probe
@@ -14,6 +15,7 @@ from probing.evidence.gather import PUBLISHED_FIRST, alike, find, gather
 from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
+from probing.runs.data import find_data
 from probing.runs.saved import ledger_path
 
 
@@ -77,7 +79,7 @@ def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
         tested = model.comparisons[protocol].mean.at(place)
         assert tested.value == pytest.approx(mean - best)
         assert tested.low <= tested.value <= tested.high
-    made = model.submission()
+    made = entry_of(model)
     edges = made.tables["published"].n.sum()
     assert (made.functions, edges) == (result.functions, len(result.ledger))
 
@@ -88,10 +90,13 @@ def test_an_entry_names_the_ledger_as_it_is_in_its_file(evidence, monkeypatch):
     model = evidence[0]
     result = model.probed.validation
     monkeypatch.setattr("probing.evidence.gather.SHORT_CODE", 300)
-    model.whole.cache_clear()
-    made = model.submission()
-    assert model.whole().edges["validation"].settings.functions < result.functions
-    model.whole.cache_clear()
+    whole_splits.cache_clear()
+    made = entry_of(model)
+    settings = result.settings
+    data = find_data(model.probed.files["test"], settings)
+    whole = whole_splits(data, settings.config, settings.direction)
+    assert whole.edges["validation"].settings.functions < result.functions
+    whole_splits.cache_clear()
     assert made.digests["validation"] == result.ledger.digest()
     assert made.chosen_on.functions == result.functions
 
@@ -103,7 +108,7 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     assert control.comparisons == {}
     assert control.comparisons == {}
     with pytest.raises(EntryError, match="a control is not a model"):
-        control.submission()
+        entry_of(control)
 
 
 @pytest.mark.slow
@@ -146,5 +151,5 @@ def test_results_from_before_there_were_controls(results, evidence, few_function
             del ledger.settings["settings"][name]
         ProbeResult.from_ledger(ledger).save(tmp_path)
     (old,) = gather(find([tmp_path]), few_functions)
-    expected, found = evidence[0].submission(), old.submission()
+    expected, found = entry_of(evidence[0]), entry_of(old, few_functions)
     assert found.model_copy(update={"ledgers": expected.ledgers}).difference(expected) is None

@@ -9,6 +9,7 @@ import datasets
 import numpy as np
 import pytest
 from support.attacks.entries import renamed
+from support.evidence.entries import entry_of
 from support.evidence.hits_files import opened, written
 
 from codesyntax_dataset.build import build
@@ -81,7 +82,7 @@ def test_directions(tiny_model, sentences):
     other = baseline(sentences, "english", direction=HEAD_TO_DEPENDENT)
     assert result.direction == DEPENDENT_TO_HEAD
     hits = [of.hits["held-out"]["offset"] for of in (result, other)]
-    assert np.array_equal(*(chosen.total for chosen in hits))
+    assert np.array_equal(*(chosen.hits.total("offset") for chosen in hits))
     # from `the` to its noun; from `off` to `turn`
     for relation, offset in (("det", 1), ("compound:prt", -1)):
         there, back = (
@@ -165,8 +166,8 @@ def test_an_entry_of_sentences_is_read_again(tiny_model, sentences, tmp_path):
     for split in ("test", "validation"):
         probe(str(tiny_model), sentences, "german", split, output=tmp_path)
     (one,) = gather(find([tmp_path]), sentences)
-    entry = opened(one.submission().to_bytes())
-    assert submission.load(written(entry)).difference(one.submission()) is None
+    entry = opened(entry_of(one).to_bytes())
+    assert submission.load(written(entry)).difference(entry_of(one)) is None
     for protocol in entry["tables"]:
         renamed(entry, protocol, "nsubj:pass", "nsubj->pass")
     with pytest.raises(EntryError, match="expected a relation of german"):

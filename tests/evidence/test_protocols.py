@@ -14,7 +14,6 @@ from probing.evidence.protocols import (
     apply,
     choose,
     compare,
-    compare_means,
     held_out,
     published,
 )
@@ -78,8 +77,8 @@ def test_held_out_scores_the_head_that_validation_chose():
     test = ledger_of([*rows, (3, ARGS, 0, 0)], heads=2)
     held, same = held_out(validation, test), published(test)
     assert choose(validation)[TEST][0, 0].tolist() == [0, 0]
-    assert (held.relations, held.unchosen) == ([TEST], {ARGS: 1})
-    assert held.functions.tolist() == [0, 2, 3]
+    assert (held.relations, same.relations) == ([TEST], [ARGS, TEST])
+    assert held.hits.clusters.tolist() == [0, 2, 3]
     group = held.hits.groups[TEST]
     assert (group.places.tolist(), group.n.tolist()) == ([0, 1, 2], [2, 1, 1])
     for chosen, found in ((held, [1, 0, 0]), (same, [2, 1, 0])):
@@ -100,7 +99,10 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read(lost, head, wors
     )
     for ledger, best, found in ((scored, head, worse), (turned, 0, 1)):
         chosen = held_out(validation, ledger, [3][:lost])
-        assert (chosen.choice[ARGS][0, 0].tolist(), chosen.total[0, 0]) == ([0, best], found)
+        assert (chosen.choice[ARGS][0, 0].tolist(), chosen.hits.total("model")[0, 0]) == (
+            [0, best],
+            found,
+        )
 
 
 def test_few_functions_are_marked_and_some_relations_do_not_count():
@@ -118,7 +120,7 @@ def test_few_functions_are_marked_and_some_relations_do_not_count():
 
 def test_without_edges_there_is_nothing():
     nothing = apply(ledger_of([]), choose(ledger_of([(0, TEST, 0)])))
-    assert (nothing.relations, len(nothing.functions), nothing.unchosen) == ([], 0, {})
+    assert (nothing.relations, len(nothing.hits.clusters)) == ([], 0)
 
 
 def test_heads_of_another_model_are_refused():
@@ -135,7 +137,7 @@ def test_ledgers_of_two_makings_or_one_split_are_refused():
     with pytest.raises(LedgerError, match="chosen with model 'a', but are scored with 'b'"):
         held_out(validation, test)
     test.settings["settings"]["model"] = "a"
-    assert held_out(validation, test).total.all()
+    assert held_out(validation, test).hits.total("model").all()
     with pytest.raises(LedgerError, match="both ledgers are of the split test"):
         held_out(test, test)
 
@@ -145,7 +147,7 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     rng, names = np.random.default_rng(3), [TEST, COMPREHENSION]
     edges, both = np.full((9, 2), 5), rng.integers(0, 6, (2, 9, 2))
     both = [from_hits(names, edges, everywhere(of)) for of in both]
-    found, means = compare(*both), compare_means(*both)
+    found = compare(*both)
     alone = [compare(*(of.only([name]) for of in both)) for name in names]
     mean = found.of_mean("any", 3)
     assert mean == pytest.approx(alone[0].of_mean("any", 3))
@@ -154,7 +156,6 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     raw = np.array([of.on(name, "any", 3).p for of, name in zip(alone, names)])
     corrected = [found.on(name, "any", 3).p for name in names]
     assert raw[0] != raw[1] and corrected == pytest.approx(holm(raw).tolist())
-    assert means.p.tolist() == found.mean.p.tolist()
 
 
 def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
@@ -162,7 +163,7 @@ def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
     rng, edges = np.random.default_rng(1), np.full((9, 2), 5)
     hits = rng.integers(0, 6, (2, len(RULES), 20, 9, 2))
     found = compare(*map(from_hits, ([ARGS, TEST], [TEST, "x"]), (edges, edges), hits))
-    assert found.relations == [TEST]
+    assert found.hits.names == [TEST]
     for rule, k in itertools.product(RULES, (1, 10)):
         # of TEST: (systems, functions, 1)
         both = hits[[0, 1], RULES.index(rule), k - 1, :, [1, 0], None]

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import cut
 from support.attacks import hostile_tokenizers
+from support.evidence.entries import entry_of
 from transformers import AutoModel, AutoTokenizer
 
 from codesyntax_dataset.errors import ModelError
@@ -44,7 +45,7 @@ def honest(probed):
 
 @pytest.fixture(scope="module")
 def before(honest):
-    return honest.submission()
+    return entry_of(honest)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ SUBMITTED = [("held-out", "first", "1"), ("beyond-offset", "first", "1")]
 @pytest.mark.parametrize("name", ["skips functions with while", "skips the hardest function"])
 def test_what_is_skipped_raises_no_number(name, probed, before, changes):
     """Although it was picked to raise the first number."""
-    made = probed(changes[name]).submission()
+    made = entry_of(probed(changes[name]))
     read, of = (
         made.functions + made.chosen_on.functions,
         before.functions + before.chosen_on.functions,
@@ -72,7 +73,7 @@ def test_what_is_skipped_raises_no_number(name, probed, before, changes):
 
 @pytest.mark.parametrize("name", ["pads to 512", "cuts at 64", "splits into characters"])
 def test_other_tokenizers_are_scored_on_the_same_edges(name, probed, before, changes):
-    made = probed(changes[name]).submission()
+    made = entry_of(probed(changes[name]))
     assert made.table == before.table
     if name in ("pads to 512", "cuts at 64"):  # which nobody asked for
         assert made.numbers == before.numbers

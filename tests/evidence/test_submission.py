@@ -16,7 +16,7 @@ from huggingface_hub.utils import validate_repo_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import entries
-from support.evidence.entries import of_model, other_model
+from support.evidence.entries import entry_of, of_model, other_model
 from support.evidence.hits_files import arrow_table, in_parquet, written
 
 from codesyntax_dataset.errors import EntryError
@@ -66,8 +66,8 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
     assert said(read) == {
         name: of for name, of in honest.items() if name not in ("tables", "measures")
     }
-    made = evidence.submission()
-    assert made.to_bytes() == evidence.submission().to_bytes()
+    made = entry_of(evidence)
+    assert made.to_bytes() == entry_of(evidence).to_bytes()
     again = submission.load(made.to_bytes())
     assert (again.difference(made), again.table) == (None, made.table)
     assert made.signature == evidence.probed.test.signature
@@ -77,10 +77,10 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
 def test_numbers_are_those_of_the_report(evidence):
     """Every score, bound, difference and p, though the submission has nothing but hits."""
     other = other_model(evidence, "user/base", 0.5)
-    made = other.submission()
-    hits = {**other.hits, BEYOND_OFFSET: other.beyond.chosen}
+    made = entry_of(other)
+    hits = other.hits
+    assert set(hits) == {*PROTOCOLS, BEYOND_OFFSET}
     tested = {name: both.mean for name, both in other.comparisons.items()}
-    tested = {**tested, BEYOND_OFFSET: other.beyond_compared.mean}
     gained = made.scores("model", "combined")
     for cell, score in made.scores("model").items():
         mean, rule, k = cell

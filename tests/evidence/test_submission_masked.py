@@ -190,7 +190,7 @@ COUNTED = "pairs of a function and a node type are compared"
 BELOW = "a number is below 0|other sub-tokens are masked|are compared or counted"
 SHARE, OTHERS = "not one of its masked|a share is above 1", "other sub-tokens are masked in T1"
 DICE, SOME = "does not follow from Jaccard", "some of the node types of the settings"
-FEWER = "the functions are not those of a split of 18|functions of a node type"
+FEWER = "the functions are not those of a split of 18"
 
 # fmt: off
 CASES = [

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from codesyntax_dataset.protocol import BEYOND_OFFSET
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import reruns
-from probing.evidence.gather import Evidence
+from probing.evidence.beyond import beyond
 from probing.instruments.attention.ledger import RankLedger
 
 ARGS = "Call:func->args"
@@ -47,15 +45,9 @@ def ledger_of(hard: list[tuple[int, ...]]) -> RankLedger:
 @pytest.mark.parametrize(("unread", "head"), [(0, 0), (1, 1)])
 def test_beyond_offsets_the_worst_head_that_could_be_best_counts(unread, head):
     validation = ledger_of(READ + [(255, 255, 255)] * unread)
-    read = np.flatnonzero(validation.function != len(READ))
-    result = SimpleNamespace(ledger=validation)
-    evidence = Evidence(
-        SimpleNamespace(test=SimpleNamespace(ledger=ledger_of(SCORED)), validation=result),
-        splits=None,
-        read=SimpleNamespace(validation=SimpleNamespace(ledger=validation.take(read))),
-        whole=None,
-    )
-    assert evidence.beyond.chosen.choice[ARGS][0, 0].tolist() == [0, head]
+    not_read = [len(READ)] * unread
+    found = beyond(validation, ledger_of(SCORED), not_read)
+    assert found.chosen.choice[ARGS][0, 0].tolist() == [0, head]
 
 
 def test_means_of_a_rerun_have_the_same_heads():

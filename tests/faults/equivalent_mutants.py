@@ -37,12 +37,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "if (validation is not None or test is not None):",
         ): "both are None, in all processes but the main one, or none of them",
     },
-    "probing/stats/hits_file.py": {
-        (
-            "negative = columns[: len(_KEYS)] < 0",
-            "negative = columns[1:len(_KEYS)] < 0",
-        ): "a table that there is none of is refused next",
-    },
     "probing/runs/batches.py": {
         (
             '_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model\'s: 2 MB, 256 MB',

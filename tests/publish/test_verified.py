@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from conftest import cut
 from support.attacks.entries import SUBMITTED
 from support.attacks.results import halved, recomputed, with_settings
+from support.evidence.entries import entry_of
 from support.evidence.hits_files import opened, written
 from support.hub.loopback_hub import LoopbackHub, contents
 
@@ -40,7 +41,7 @@ def ledgers_of(evidence) -> dict[str, Path]:
 def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
     """What `submit` would send to a board, without its checks."""
     (evidence,) = gather(find([folder]), data)
-    sent = evidence.submission()
+    sent = entry_of(evidence, data)
     files = {f"entries/{sent.file_name}": sent.to_bytes()}
     ledgers = ledgers_of(evidence).items()
     return files | {ledger_file(digest): file.read_bytes() for digest, file in ledgers}
@@ -92,7 +93,7 @@ def submitted(tiny_model, few_functions, tmp_path_factory):
     for split in ("test", "validation"):
         probe(str(tiny_model), few_functions, "python", split, max_length=200, output=folder)
     made = gather(find([folder]), few_functions)[0]
-    honest = opened(made.submission().to_bytes())
+    honest = opened(entry_of(made, few_functions).to_bytes())
     return honest, Checker(str(few_functions)), ledgers_of(made).get
 
 
@@ -170,5 +171,5 @@ def test_entries_of_other_data_are_left_out(python_entry, dataset_folder):
 @pytest.fixture
 def python_entry(evidence, tmp_path):
     (tmp_path / "entries").mkdir()
-    (tmp_path / "entries" / "one.hits.parquet").write_bytes(evidence.submission().to_bytes())
+    (tmp_path / "entries" / "one.hits.parquet").write_bytes(entry_of(evidence).to_bytes())
     return tmp_path

@@ -145,11 +145,11 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
         row = rows[name_of(one)]
         found = beyond(one.probed.validation.ledger, one.probed.test.ledger)
         told = [float(row[name]) for name in ("score", "score, low", "score, high")]
-        assert told == list(found.mean.at(0)[:3])
+        hits = found.chosen.hits
+        assert told == list(hits.mean("model").at(0)[:3])
         redrawn = one.probed.test.settings.control == "redrawn-dependents"
         assert (row["vs combined"] == "") == redrawn
-        groups = found.chosen.hits.groups
-        assert int(row["hard edges"]) == sum(groups[relation].total for relation in found.in_mean)
+        assert int(row["hard edges"]) == sum(hits.groups[name].total for name in hits.counted)
 
 
 def test_scores_of_relations_are_those_of_the_ledger(written, evidence):

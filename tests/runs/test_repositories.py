@@ -101,7 +101,7 @@ def test_scores_of_attention(results, few_functions):
     plain = probing.scores(results, few_functions)["value"]
     assert frame["value"].to_numpy() == pytest.approx(plain.to_numpy())
     chosen = gather(find(results), few_functions)[0].hits["held-out"]
-    expected = chosen.hits.clustered(lambda functions: numbers[functions]).mean("model").at(0)
+    expected = chosen.hits.clustered(numbers[chosen.hits.clusters]).mean("model").at(0)
     (mean,) = frame.query(
         "protocol == 'held-out' and system == 'model' and against == '' and group == 'mean' "
         "and rule == 'first' and k == 1"

@@ -60,6 +60,11 @@ class EdgeTable:
         return len(self.function)
 
     @property
+    def relation_names(self) -> np.ndarray:
+        """The relation of each edge: objects (E,)."""
+        return np.asarray(self.relations, object)[self.relation]
+
+    @property
     def columns(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in EDGE_COLUMNS}
 

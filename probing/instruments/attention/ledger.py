@@ -105,9 +105,7 @@ class RankLedger(EdgeTable):
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
         digest = hashlib.sha256()
-        names, relation = np.unique(
-            np.asarray(self.relations, dtype=object)[self.relation], return_inverse=True
-        )
+        names, relation = np.unique(self.relation_names, return_inverse=True)
         header = {"settings": self.settings, "relations": names.tolist(), "shape": self.ranks.shape}
         text = json.dumps(header, sort_keys=True).encode()
         digest.update(len(text).to_bytes(8, "little") + text)

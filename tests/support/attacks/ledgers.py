@@ -175,7 +175,7 @@ def three_functions_of_test_find_their_hard_edges(test, validation):
 def half_a_point_beyond_offsets_where_it_shows_least(test, validation):
     """One hard edge in each of the functions with fewest, until the mean has gained a little more than half a point."""
     score, (edges, _) = on_hard_edges(test, validation), hard(test, validation)
-    names, gained = score.in_mean, 0.0
+    names, gained = score.chosen.hits.counted, 0.0
     count = np.bincount(test.function[edges], minlength=test.function.max() + 1)
     for edge in edges[np.argsort(count[test.function[edges]], kind="stable")]:
         name = test.relations[test.relation[edge]]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+from functools import cache
 from typing import Any
 
 import numpy as np
 from support.evidence.hits_files import opened
 
 from codesyntax_metric.topk_uas import WORST_RANK
-from probing.evidence.gather import Evidence, Probed
+from probing.evidence.gather import Evidence, Probed, WholeSplits
+from probing.evidence.submission_attention import AttentionSubmission
 from probing.instruments.attention.result import ProbeResult
+from probing.runs.data import find_data
 from probing.runs.settings import Settings
 
 MODELS = (
@@ -48,14 +51,26 @@ def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> E
 
     probed = evidence.probed
     altered = Probed(changed(probed.test), changed(probed.validation), probed.files)
-    return Evidence(altered, evidence.splits, altered, evidence.whole)
+    return Evidence(altered, evidence.splits)
+
+
+whole_splits = cache(WholeSplits)  # read once
+
+
+def entry_of(evidence: Evidence, data: Any = None) -> AttentionSubmission:
+    """What is published of a model, of which `evidence` has all functions that it could read; `data`: as of `gather`."""
+    probed = evidence.probed
+    settings = probed.test.settings
+    AttentionSubmission.check_settings(settings)
+    location = find_data(probed.files["test"], settings) if data is None else data
+    return whole_splits(location, settings.config, settings.direction).submission(probed)
 
 
 def of_model(
     evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any
 ) -> dict[str, Any]:
     """The entry of that model, as `hits_files` has it."""
-    entry = opened(other_model(evidence, name, skill, seed).submission().to_bytes())
+    entry = opened(entry_of(other_model(evidence, name, skill, seed)).to_bytes())
     return settled(entry, name, seed, **settings)
 
 

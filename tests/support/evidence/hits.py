@@ -17,5 +17,5 @@ def from_hits(relations: list[str], edges: np.ndarray, hits: np.ndarray) -> Chos
         sums = {"model": hits[..., places, column].reshape(len(MEASURES), -1)}
         groups[name] = Group(places, edges[places, column].astype(np.int64), sums)
     return ChosenHits(
-        "model", Hits(np.arange(len(edges)), groups, MEASURES, left_out=NOT_IN_MEAN), {}, {}
+        "model", Hits(np.arange(len(edges)), groups, MEASURES, left_out=NOT_IN_MEAN), {}
     )

@@ -9,7 +9,7 @@ import datasets
 import yaml
 from support.models.byte_tokenizer import byte_tokenizer
 
-from codesyntax_dataset.folder import MARKER
+from codesyntax_dataset.protocol import MARKER
 
 REPOSITORIES = 8
 
