@@ -17,6 +17,7 @@ from codesyntax_dataset.protocol import (
     DIRECTIONS,
     PAPER_LENGTH,
     SPLITS,
+    SUMS,
 )
 from probing.cli.group import note
 
