@@ -48,7 +48,7 @@ from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, publ
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets
-from probing.runs.data import label_digest, load_functions, rows
+from probing.runs.data import label_digest, load_functions, rows, words_of
 from probing.runs.records import FieldsByName
 
 KINDS = BASELINES[:-1]
@@ -139,11 +139,9 @@ def read_edges(
         ]
         tables.append(EdgeTable.from_rows(used, relations))
         for _, row in used:
-            texts = [
-                row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])
-            ]
-            keyword += [numbers.get(text, -1) for text in texts]
-            left_out += [text == variant.never_predicted for text in texts]
+            words = words_of(row)
+            keyword += [numbers.get(word, -1) for word in words]
+            left_out += [word == variant.never_predicted for word in words]
     if not keyword:
         among = "" if wanted is None else " in these functions"
         raise DatasetError(f"{name}/{config}/{split} has no edges to score{among}")

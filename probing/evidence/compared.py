@@ -8,7 +8,6 @@ choice that makes up for it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.evidence.gather import Probed, find
 from probing.evidence.protocols import ONE_GUESS, Comparison, held_out
@@ -63,9 +62,9 @@ class _Place(NamedTuple):
 
 @checked
 def compare(
-    first: str | os.PathLike,
-    second: str | os.PathLike,
-    results: Sequence[str | os.PathLike] = (),
+    first: StrPath,
+    second: StrPath,
+    results: Sequence[StrPath] = (),
     cluster: str = FUNCTION,
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.
@@ -99,7 +98,7 @@ def compare(
     return compared
 
 
-def _by_place(side: str | os.PathLike, among: Sequence[Probed]) -> dict[_Place, Probed]:
+def _by_place(side: StrPath, among: Sequence[Probed]) -> dict[_Place, Probed]:
     """The results of a model, which may be named `among` results, by what two must share."""
     path = Path(side)
     if path.is_file() or any(path.glob("*.ledger.parquet")):

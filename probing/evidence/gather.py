@@ -9,7 +9,6 @@ protocol chooses.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import EntryError, LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
@@ -49,7 +49,7 @@ from probing.runs.saved import ledger_path
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
 
-Paths = Sequence[str | os.PathLike]
+Paths = Sequence[StrPath]
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""

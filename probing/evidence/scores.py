@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.protocol import (
     BASELINES,
     BEST_BASELINE,
@@ -102,7 +102,7 @@ _TEXTS = dict.fromkeys(("model", "revision", "control", "direction", "protocol",
 
 @checked
 def scores(
-    results: Sequence[str | os.PathLike | Record] | str | os.PathLike | Record,
+    results: Sequence[StrPath | Record] | StrPath | Record,
     data: Any = None,
     cluster: str = FUNCTION,
 ) -> Any:

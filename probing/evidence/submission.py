@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,6 +34,7 @@ from pydantic import (
     model_validator,
 )
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
 from probing.instruments.registry import INSTRUMENTS
@@ -359,7 +359,7 @@ def instead_of_board(instrument: str) -> str:
     return f"boards take attention and masking, not {instrument}: {todo}"
 
 
-def load(source: str | os.PathLike[str] | bytes) -> Submission:
+def load(source: StrPath | bytes) -> Submission:
     """Load a submission from a file or from bytes.
 
     Raises:

@@ -24,7 +24,6 @@ before, ends that.
 from __future__ import annotations
 
 import math
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import (
     CodeSyntaxError,
     DatasetError,
@@ -464,7 +463,7 @@ def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
 
 
 @checked
-def verify(result: str | os.PathLike, **options: Any) -> Verification:
+def verify(result: StrPath, **options: Any) -> Verification:
     """Check one result.
 
     Args:
@@ -482,7 +481,7 @@ def verify(result: str | os.PathLike, **options: Any) -> Verification:
 
 @checked
 def verify_each(
-    results: Sequence[str | os.PathLike],
+    results: Sequence[StrPath],
     *,
     model: Any = None,
     data: Any = None,

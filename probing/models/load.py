@@ -46,13 +46,13 @@ from probing.models.loaded import (
     lacking,
     quiet,
 )
-from probing.models.location import Location, loading, locate
+from probing.models.location import Location, ModelSource, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
 from probing.models.untrusted import check_parts, check_size
 
 
-def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
+def load(model: ModelSource, **options: Any) -> Encoder:
     """Load an encoder from a Hub id, a local folder, the name of the embedded one, or a (model,
     tokenizer) pair.
 
@@ -68,7 +68,7 @@ def load(model: str | os.PathLike | tuple, **options: Any) -> Encoder:
     return self_check(Encoder(loaded))
 
 
-def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> RestoringModel:
+def load_restoring(model: ModelSource, **options: Any) -> RestoringModel:
     """Load a masked language model, or a decoder that fills in the middle; options as of `load`.
 
     None of its weights may be missing. Raises ModelError if the model does not exist, cannot be
@@ -78,7 +78,7 @@ def load_restoring(model: str | os.PathLike | tuple, **options: Any) -> Restorin
     return (MaskedModel if head is MASKED_HEAD else InfillingModel)(loaded).examine()
 
 
-def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringModel:
+def load_scoring(model: ModelSource, **options: Any) -> ScoringModel:
     """Load a masked language model or a decoder; options as of `load`. None of its weights may be
     missing.
 
@@ -88,7 +88,7 @@ def load_scoring(model: str | os.PathLike | tuple, **options: Any) -> ScoringMod
     return ScoringModel(loaded, head is MASKED_HEAD).examine()
 
 
-def load_language_model(model: str | os.PathLike | tuple, **options: Any) -> LanguageModel:
+def load_language_model(model: ModelSource, **options: Any) -> LanguageModel:
     """Load a masked language model or a decoder whose heads can be silenced; options as of `load`.
 
     Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or
@@ -119,7 +119,7 @@ class Diagnosis(NamedTuple):
         return "\n".join([*lines, "", self.summary])
 
 
-def doctor(model: str | os.PathLike | tuple, **options: Any) -> Diagnosis:
+def doctor(model: ModelSource, **options: Any) -> Diagnosis:
     """Whether a model can be probed: load it like `probe` and return its self-check; options as of
     `load`.
 
@@ -199,7 +199,7 @@ def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
 
 @checked
 def _loaded(
-    model: str | os.PathLike | tuple,
+    model: ModelSource,
     *,
     with_head: bool = False,
     eager: bool = False,

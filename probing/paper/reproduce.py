@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.arguments import Positive, StrPath, checked
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError, SourceError, UnknownName
 from codesyntax_dataset.measure import BuildReport
@@ -52,10 +51,10 @@ STUDIES = CODESYNTAX, SYNTAXEVAL = "codesyntax", "syntaxeval"
 def reproduce(
     sources: Sequence[str],
     models: Sequence[str],
-    output: str | os.PathLike[str],
+    output: StrPath,
     *,
     study: str = CODESYNTAX,
-    exclude_repositories: str | os.PathLike[str] | None = None,
+    exclude_repositories: StrPath | None = None,
     limit: Positive | None = None,
     device: str | None = None,
     tell: Any = logger.info,
@@ -103,7 +102,7 @@ class _Run:
 
     asked: inputs.Inputs
     output: Path
-    exclude_repositories: str | os.PathLike[str] | None
+    exclude_repositories: StrPath | None
     device: str | None
     tell: Callable[[str], object]
 

@@ -28,9 +28,9 @@ from probing.instruments.masking.masking import Maskable, Masker, masked_copies
 from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
 from probing.models.encoder import Encoder
 from probing.models.load import load, load_restoring
+from probing.models.location import ModelSource
 from probing.models.subtokens import check_language
 from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
-from probing.runs.session import ModelSource
 
 KEPT = 20
 """The largest weights that a page keeps of each token's row; fewer if they would take more than

@@ -11,7 +11,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models.location import EMBEDDED_MODELS, loading, locate
+from probing.models.location import EMBEDDED_MODELS, ModelSource, loading, locate
 from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from probing.models.encoder import Encoder, LanguageModel
     from probing.models.masked import RestoringModel, ScoringModel
-
-ModelSource = StrPath | tuple
-"""A Hub id, a local folder or file, or a (model, tokenizer) pair."""
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 

@@ -28,10 +28,10 @@ from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
-from probing.models.location import checkpoints, step_of, trainings
+from probing.models.location import ModelSource, checkpoints, step_of, trainings
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import ModelSource, Session
+from probing.runs.session import Session
 
 if TYPE_CHECKING:
     import torch

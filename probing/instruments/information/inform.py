@@ -32,10 +32,11 @@ from probing.instruments.information.result import (
     InformationResult,
 )
 from probing.instruments.information.surface import Surface, WordClasses
+from probing.models.location import ModelSource
 from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
-from probing.runs.session import ModelSource, Session
+from probing.runs.session import Session
 
 EDGES = 2000
 """The most edges that are drawn of a relation and split."""

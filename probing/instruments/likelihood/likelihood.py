@@ -50,10 +50,11 @@ from probing.instruments.likelihood.result import (
 )
 from probing.instruments.masking.fill import Copy, Passes
 from probing.instruments.masking.mask import chosen_types
+from probing.models.location import ModelSource
 from probing.models.subtokens import check_language, exact_offsets
 from probing.runs.data import load_functions, pairs, read_functions
 from probing.runs.experiment import Experiment, F, Prepared, R, run
-from probing.runs.session import ModelSource, Session
+from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.loaded import Batch

@@ -27,9 +27,10 @@ from probing.instruments.masking import masking
 from probing.instruments.masking.masking import Maskable, MaskedCopy, Masker, masked_copies
 from probing.instruments.masking.restore import Restoration, RestoredCopy
 from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
+from probing.models.location import ModelSource
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import ModelSource, Session
+from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.masked import RestoringModel

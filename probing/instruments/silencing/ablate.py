@@ -31,9 +31,10 @@ from probing.instruments.silencing.silence import (
     passes_of,
     targets_of,
 )
+from probing.models.location import ModelSource
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.session import ModelSource, Session
+from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.encoder import LanguageModel

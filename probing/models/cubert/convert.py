@@ -11,7 +11,6 @@ download has its own.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from safetensors import SafetensorError
 from transformers import BertConfig, BertForPreTraining
 
 from codesyntax_dataset import safe_files
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.atomic import atomic_path, os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ModelError
 from probing.models.cubert.tokenizer import CubertTokenizer
@@ -138,10 +137,10 @@ def _fields(message: bytes) -> dict[int, list]:
 
 @checked
 def convert(
-    checkpoint: str | os.PathLike,
-    output: str | os.PathLike,
+    checkpoint: StrPath,
+    output: StrPath,
     *,
-    vocabulary: str | os.PathLike,
+    vocabulary: StrPath,
     language: str,
 ) -> Path:
     """Write the BERT of a checkpoint, and its tokenizer, to the new folder `output`, which is

@@ -11,7 +11,6 @@ up to 3.11, and javalang.
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from transformers import BatchEncoding, PreTrainedTokenizer
 
 from codesyntax_dataset import safe_files
+from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import ModelError, ParseError, UnknownName
 from codesyntax_dataset.languages.java import tokens as java_tokens
@@ -272,7 +272,7 @@ class CubertTokenizer(PreTrainedTokenizer):
     model_input_names = ["input_ids", "token_type_ids", "attention_mask"]  # noqa: RUF012
     exact_offsets = True
 
-    def __init__(self, vocab_file: str | os.PathLike, language: str, **options: Any):
+    def __init__(self, vocab_file: StrPath, language: str, **options: Any):
         if language not in LANGUAGES:
             raise UnknownName("language of CuBERT", language, LANGUAGES)
         if dropped := options.pop("drop", None):
@@ -342,7 +342,7 @@ class CubertTokenizer(PreTrainedTokenizer):
         return (str(write(Path(save_directory, "vocab.txt"), entries)),)
 
 
-def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
+def read_vocabulary(file: StrPath) -> Vocabulary:
     """The vocabulary in a file of a release; raises ModelError if there is none."""
     try:
         return Vocabulary(safe_files.read(file, _LARGEST_VOCABULARY).decode())
