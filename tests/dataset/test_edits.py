@@ -251,6 +251,22 @@ def test_layout_leaves_what_is_text_and_what_continues_a_line():
     assert "Bold" in edit(jsx, "javascript", "rename-words")[0]
 
 
+@pytest.mark.parametrize(
+    ("language", "code", "inside"),
+    [
+        ("javascript", "f(é) { 1; }", ["f", "(é)", "é", "{ 1; }", "1;", "1"]),
+        ("php", "function f() { 1; }", ["f", "()", "{ 1; }", "1;", "1"]),
+        ("php", "fn() => 1", ["()", "1"]),
+        ("php", "fn() => 1 1", None),
+    ],
+)
+def test_nodes_are_those_of_a_function_that_parses(language, code, inside):
+    """Not of the class, or of the statement, that it is parsed in."""
+    function = Function(code, LANGUAGES[language], "exact", "layout")
+    texts = [code[slice(*function.span(node))] for node in function.nodes]
+    assert texts == ([] if inside is None else [code, *inside])
+
+
 # The proof -----------------------------------------------------------------------------------------------------------
 
 
@@ -417,6 +433,11 @@ def test_a_formatted_string_that_is_filled_is_renamed_once(name, variant):
             "php",
             'function f($x) { return "$x {$x->name} x" . $x->name; }',
             r'"\$(\w+) \{\$\1->(\w+)\} x" \. \$\1->\2',
+        ),
+        (  # names without their sign would be a type, and a word of the language
+            "php",
+            'function f($int) { return "$int$int $this" . "$this" . $int; }',
+            r'"\$((?!int\b)\w+)\$\1 \$this" \. "\$this" \. \$\1;',
         ),
         (
             "rust",
