@@ -439,9 +439,9 @@ def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str,
 def path_from(folder: Path, path: Path) -> str:
     """The path of `path`, from `folder`; from the user's home, `~/...`, if both share no folder
     below it."""
-    home, path = Path.home().resolve(), path.resolve()
+    home, folder, path = Path.home().resolve(), folder.resolve(), path.resolve()
     below_home = {path, *path.parents} - {home, *home.parents}
-    if path.is_relative_to(home) and below_home.isdisjoint(folder.resolve().parents):
+    if path.is_relative_to(home) and below_home.isdisjoint((folder, *folder.parents)):
         return f"~/{path.relative_to(home).as_posix()}"
     return relative_path(folder, path)
 
