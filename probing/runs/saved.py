@@ -441,9 +441,10 @@ def path_from(folder: Path, path: Path) -> str:
     """The path of `path`, from `folder`; from the user's home, `~/...`, if both share no folder
     below it."""
     home = Path.home().resolve()
+    folder = folder.resolve()
     path = path.resolve()
     below_home = {path, *path.parents} - {home, *home.parents}
-    if path.is_relative_to(home) and below_home.isdisjoint(folder.resolve().parents):
+    if path.is_relative_to(home) and below_home.isdisjoint((folder, *folder.parents)):
         return f"~/{path.relative_to(home).as_posix()}"
     return relative_path(folder, path)
 

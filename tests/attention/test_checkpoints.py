@@ -62,7 +62,8 @@ def hub(training, tmp_path, monkeypatch):
         ("main", None),
         ("v1.0", None),
         (None, None),
-        ("step-" + "9" * 30, None),
+        ("step-" + "9" * 15, 10**15 - 1),
+        ("step-" + "9" * 16, None),
     ],
 )
 def test_steps_are_read_from_names(name, step):

@@ -17,7 +17,7 @@ from support.commands import run
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
-from codesyntax_dataset.edits import _CHANGES, edit
+from codesyntax_dataset.edits import _CHANGES, edit, words
 from codesyntax_dataset.edits.changes import Change, changed, image
 from codesyntax_dataset.edits.function import Function
 from codesyntax_dataset.errors import ArgumentError, EditError, SourceError, UnknownName
@@ -180,6 +180,37 @@ def test_distance_puts_in_arguments_and_statements(language):
     assert tokens[body.last].text == no_op  # a block ends with the statement put in behind its last
 
 
+def lines(*statements, times=30):
+    """A function with the same statements so many times."""
+    return "def f(a, b):\n" + "".join(f"    {one}\n" for one in statements * times) + "    a\n"
+
+
+def test_brackets_are_up_to_three_and_in_one_line():
+    code, _ = edit(lines("x = a", "x = g(\n        b\n    )"), "python", "brackets")
+    assert {*re.findall(r"x = (\(*)a", code)} == {"", "(", "((", "((("}
+    assert {*re.findall(r"x = (.*)g\(", code)} == {""} and "((b))\n" in code
+
+
+def test_arguments_stand_behind_the_first_of_a_line():
+    """One to three; none in a call that is itself the first of several, where labels begin at its end."""
+    statements = "g(h(a))", "g(i(a), b)", "j(a[\n        0\n    ])"
+    code, _ = edit(lines(*statements), "python", "distance")
+    put_in = r"((?:, \w+)*)"
+    calls = re.findall(rf"g\(+h\(+a\)*{put_in}\)+{put_in}\)", code)
+    assert len(calls) == 30
+    for behind in zip(*calls):
+        assert {words.count(",") for words in behind} == {1, 2, 3}
+    assert len(re.findall(r"g\(+i\(+a\)+(?:, \w+){1,3}, \(*b\)+", code)) == 30
+    assert len(re.findall(r"j\(+a\)*\[\n +\(*0\)*\n +\]\)", code)) == 30
+
+
+def test_statements_stand_behind_those_that_do_not_end_empty():
+    code, _ = edit(lines("g()", "g(a)"), "python", "distance")
+    assert code.count("g()\n") == 30 and code.endswith("\n    a\n")  # and what ends the function
+    numbers = [line.count("; pass") for line in code.splitlines() if re.search(r"g\(+a", line)]
+    assert len(numbers) == 30 and {*numbers} == {1, 2, 3, 4, 5}
+
+
 PHP = """\
 public function read(array $rows): ?Row
 {
@@ -251,6 +282,22 @@ def test_layout_leaves_what_is_text_and_what_continues_a_line():
     assert "Bold" in edit(jsx, "javascript", "rename-words")[0]
 
 
+@pytest.mark.parametrize(
+    ("language", "code", "inside"),
+    [
+        ("javascript", "f(é) { 1; }", ["f", "(é)", "é", "{ 1; }", "1;", "1"]),
+        ("php", "function f() { 1; }", ["f", "()", "{ 1; }", "1;", "1"]),
+        ("php", "fn() => 1", ["()", "1"]),
+        ("php", "fn() => 1 1", None),
+    ],
+)
+def test_nodes_are_those_of_a_function_that_parses(language, code, inside):
+    """Not of the class, or of the statement, that it is parsed in."""
+    function = Function(code, LANGUAGES[language], "exact", "layout")
+    texts = [code[slice(*function.span(node))] for node in function.nodes]
+    assert texts == ([] if inside is None else [code, *inside])
+
+
 # The proof -----------------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +349,33 @@ def test_the_image_of_labels():
 )
 def test_other_labels_are_no_image(edges):
     assert image(BEFORE, EDITED, spaced(EDITED.code, *edges)) is None
+
+
+def test_brackets_close_inside_of_a_dependent_not_before_it_begins():
+    before = spaced("if a ) ( b", (0, 1, 4))
+    edited = changed("if a ) ( b", [Change(3, 3, "( "), Change(4, 4, " )")])
+    assert edited.code == "if ( a ) ) ( b"
+    assert image(before, edited, spaced(edited.code, (0, 2, 6))) == [Edge("r", 0, 2, 6)]
+    assert image(before, edited, spaced(edited.code, (0, 1, 6))) is None
+
+
+def test_blanks_and_empty_tokens_stand_where_they_stood():
+    """A dependent may end behind them; what is put in before an empty token is no image of it."""
+    code = "if a \n b"
+    tokens = [Token("if", 0, 2), Token("a", 3, 4), Token("\n", 5, 6), Token("", 7, 7)]
+    before = Annotation([*tokens, Token("b", 7, 8)], [Edge("r", 0, 1, 1), Edge("r", 0, 4, 4)])
+    edited = changed(code, [Change(7, 7, "c ")])
+    put_in = [Token("c", 7, 8), Token("", 9, 9), Token("b", 9, 10)]
+    for last in (1, 3):
+        edges = [Edge("r", 0, 1, last), Edge("r", 0, 5, 5)]
+        assert image(before, edited, Annotation([*tokens[:3], *put_in], edges)) == edges
+    edges = [Edge("r", 0, 1, 1), Edge("r", 0, 4, 4)]
+    assert image(before, edited, Annotation([*tokens[:3], *put_in], edges)) is None
+
+
+def test_a_token_that_stands_elsewhere_is_no_image():
+    assert image(spaced("a b"), changed("a b", [Change(2, 3, "c")]), spaced("a c")) == []
+    assert image(spaced("a b"), changed("a b", [Change(2, 3, "  c")]), spaced("a   c")) is None
 
 
 def test_tokens_that_are_gone_have_no_image():
@@ -418,6 +492,11 @@ def test_a_formatted_string_that_is_filled_is_renamed_once(name, variant):
             'function f($x) { return "$x {$x->name} x" . $x->name; }',
             r'"\$(\w+) \{\$\1->(\w+)\} x" \. \$\1->\2',
         ),
+        (  # names without their sign would be a type, and a word of the language
+            "php",
+            'function f($int) { return "$int$int $this" . "$this" . $int; }',
+            r'"\$((?!int\b)\w+)\$\1 \$this" \. "\$this" \. \$\1;',
+        ),
         (
             "rust",
             'fn f(x: i32) { println!("{x:?} {} {{x}}", x); }',
@@ -467,6 +546,93 @@ def test_names_with_syntax_of_their_own_are_no_new_names_in_go():
     assert [
         name for name in ("make", "new", "iota", "nil", "made") if not function.is_taken(name)
     ] == ["made"]
+
+
+def test_names_that_are_taken():
+    """In any case: those in strings, those without their sign, the text between tags; and the language's own."""
+    for language, code, taken in (
+        ("python", 'def f(a):\n    return f"{deep}" + Wide\n', "a deep DEEP wide Return"),
+        ("php", "function f($deep) {}", "deep Deep"),
+        ("javascript", "function f() { return <p>Hello</p>; }", "p hello"),
+    ):
+        function = Function(code, LANGUAGES[language], "exact", "rename-words")
+        assert all(function.is_taken(name) for name in taken.split())
+        assert not function.is_taken("free")
+
+
+def test_words_of_the_language_or_of_the_function_become_no_names(monkeypatch):
+    vocabulary = {2: ["if", "is", "in", "as", "or", "ab", "ok"]}
+    monkeypatch.setattr(words, "_vocabulary", lambda: vocabulary)
+    assert edit("def ab(): 1\n", "python", "rename-words")[0] == "def ok(): 1\n"
+
+
+def test_fields_of_names_that_the_function_does_not_have_stay():
+    code = 'def f(x, name):\n    return "{name} {other}".format(**x)\n'
+    after = edit(code, "python", "rename-words")[0]
+    assert re.search(r', (\w+)\):\n    return "\{\1\} \{other\}"', after) and "name" not in after
+
+
+def test_a_name_without_a_letter_stays():
+    code = edit("def f(a):\n    for _ in a: pass\n", "python", "rename-letters")[0]
+    assert re.fullmatch(r"def [^\W_]\(([^\W_])\):\n    for _ in \1: pass\n", code)
+
+
+def test_two_names_that_would_become_one_are_told():
+    function = Function("def f(a): 1\n", LANGUAGES["python"], "exact", "rename-words")
+    with pytest.raises(EditError, match="two of its identifiers would become one"):
+        words._renamed(function, lambda name: "same")
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "cased"),
+    [
+        ("x", "a", "a"),
+        ("X", "a", "A"),
+        ("X", "ab", "Ab"),
+        ("XY", "abc", "ABC"),
+        ("Xy", "ab", "Ab"),
+        ("xY", "ab", "ab"),
+    ],
+)
+def test_another_word_has_the_case_of_the_word(word, other, cased):
+    assert words._cased_as(word, other) == cased
+
+
+def test_plain_numbers_become_others_of_their_length():
+    """Of up to nine digits, and no two of them one; if all others are taken, a number stays itself."""
+    numbers = "1 2 3 4 5 6 7 8 9 10 99 123456789 1.5 20.".split()
+    kept = "0 0.5 007 1234567890 0x10 1e5".split()
+    code = f"void f() {{ g({', '.join(numbers + kept)}); }}"
+    after = re.findall(r"[\w.]+", edit(code, "java", "literals")[0])[3:]
+    assert after[len(numbers) :] == kept
+    digits = [number.partition(".")[0] for number in after[: len(numbers)]]
+    assert [*map(len, digits)] == [len(number.partition(".")[0]) for number in numbers]
+    assert not [one for one in digits if one[0] == "0"]
+    assert len({*digits}) == len({number.partition(".")[0] for number in numbers})
+    assert sum(before == one for before, one in zip(numbers[:9], digits)) <= 1
+    assert all(before != one for before, one in zip(numbers[9:], after[9:]))
+    assert after[12] == digits[0] + ".5"
+
+
+def test_words_of_two_letters_in_strings_become_others():
+    after = edit('def f(): g("a bc def A")\n', "python", "literals")[0]
+    assert re.fullmatch(r'def f\(\): g\("a (?!bc)[a-z]{2} (?!def)[a-z]{3} A"\)\n', after)
+
+
+def test_layout_doubles_what_a_tab_stands_for():
+    code = "int f(int a) {\n\ta++;\n  \ta++;\n    return a;\n}\n"
+    after = edit(code, "java", "layout")[0]
+    found = re.findall(r"^( *)(?:a\+\+|return a);$", after, re.MULTILINE)
+    assert [*map(len, found)] == [16, 16, 8]
+
+
+def test_comments_have_one_to_five_words_and_none_is_in_brackets():
+    rows = ["x = [", "  a,", "]", "x = (", "  a,", ")"]
+    code = "def f(a):\n" + "".join(f"    {one}\n" for one in rows * 40)
+    after = edit(code, "python", "layout")[0]
+    comments = re.findall(r"^ +#(.*)$", after, re.MULTILINE)
+    assert {len(comment.split()) for comment in comments} == {1, 2, 3, 4, 5}
+    assert after.count("x = [\n      a,\n    ]\n") == after.count("x = (\n      a,\n    )\n") == 40
 
 
 def test_layout_leaves_text_outside_of_php():

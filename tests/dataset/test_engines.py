@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
@@ -61,6 +65,55 @@ def test_a_cluster_has_its_own_number_of_processes(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ArgumentError, match="leave out --num-proc"):
         build("sample", ["python"], tmp_path / "out", engine="ray", num_proc=2)
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    """A stand-in for Ray, which notes how it was begun: the environment when it was imported, and its arguments."""
+    ray = SimpleNamespace(began=[], ended=[], cluster_resources=lambda: {"CPU": 2.0})
+    ray.init = lambda *given, **named: ray.began.append((given, named))
+    ray.shutdown = lambda: ray.ended.append(True)
+    ray.remote = lambda function: SimpleNamespace(remote=function)
+
+    def imported(name):
+        assert name == "ray"
+        ray.environment = {name: of for name, of in os.environ.items() if name.startswith("RAY_")}
+        return ray
+
+    monkeypatch.setattr(shards, "find_spec", lambda name: "there")
+    monkeypatch.setattr(shards, "import_module", imported)
+    with patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith("RAY_")]:
+            del os.environ[name]
+        yield ray
+
+
+def test_a_ray_that_we_start_lets_nobody_else_in(ray):
+    """By a token that nobody can guess; one that is given is kept. It stores no more than it is said to."""
+    tokens = []
+    for _ in range(2):
+        os.environ.pop("RAY_AUTH_TOKEN", None)
+        with shards.engine("ray", 3):
+            assert not ray.ended[len(tokens) :]
+        assert ray.environment["RAY_AUTH_MODE"] == "token"
+        tokens.append(ray.environment["RAY_AUTH_TOKEN"])
+        assert len(bytes.fromhex(tokens[-1])) == 32
+    assert tokens[0] != tokens[1] and len(ray.ended) == 2
+    (given, named), _ = ray.began
+    assert given == ("local",) and named["num_cpus"] == 3 and named["include_dashboard"] is False
+    assert named["object_store_memory"] == 256 * 2**20
+    os.environ["RAY_AUTH_TOKEN"] = "ours"
+    with shards.engine("ray", None):
+        assert ray.environment["RAY_AUTH_TOKEN"] == "ours"
+
+
+def test_a_cluster_has_its_own_token(ray):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        os.environ["RAY_ADDRESS"] = address = f"127.0.0.1:{server.getsockname()[1]}"
+        with shards.engine("ray", None):
+            assert not {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"} & ray.environment.keys()
+    ((given, named),) = ray.began
+    assert given == (address,) and "num_cpus" not in named and ray.ended
 
 
 @pytest.mark.slow

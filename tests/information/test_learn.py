@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.simulations.planted_attention import RELATION, informing, noise
 
+from probing.instruments.information import learn
 from probing.instruments.information.hits import hits
 from probing.instruments.information.learn import drawn, folds, gains
 from probing.report.information import added
@@ -138,6 +139,29 @@ def test_whole_groups_are_in_one_fold():
         len({*fold[part]}) for part in (slice(5), slice(5, 8), slice(8, 11), slice(11, 13))
     ] == [1] * 4
     assert sorted(np.bincount(fold).tolist()) == [3, 5, 5] and folds(np.array(["a", "a"])) is None
+
+
+@pytest.mark.parametrize(("repositories", "groups"), [(5, 5), (2, 2), (1, 12)])
+def test_folds_share_no_repository(repositories, groups, monkeypatch):
+    """Only the functions of one repository are taken apart."""
+    functions = informing(noise(1, 1), functions=12, tokens=17, edges=4).probing.encoded.functions
+    read, *_ = drawn(functions, 10**6)
+    folds_of = []
+    monkeypatch.setattr(learn, "sample_relation", lambda *given: folds_of.append(given[2]))
+    names = {function.index: f"repository {function.index % repositories}" for function in read}
+    assert learn.learn(None, read, {}, names, None) == {}
+    (fold,) = folds_of
+    numbers = np.repeat([function.index for function in read], [len(one.edges) for one in read])
+    group = numbers % repositories if repositories > 1 else numbers
+    assert len(fold) == len(numbers) and {*fold.tolist()} == {*range(min(groups, learn.FOLDS))}
+    assert len({*zip(group.tolist(), fold.tolist())}) == groups
+
+
+def test_of_one_function_nothing_is_learned(monkeypatch):
+    monkeypatch.setattr(learn, "sample_relation", lambda *_: pytest.fail("sampled"))
+    functions = informing(noise(1, 1), functions=1, tokens=17, edges=4).probing.encoded.functions
+    read, *_ = drawn(functions, 10**6)
+    assert learn.learn(None, read, {}, {0: "repository"}, None) == {}
 
 
 def test_edges_are_drawn_by_function_and_the_same_for_all_models():

@@ -23,12 +23,13 @@ from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from codesyntax_metric.topk_uas import score
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.evidence.protocols import MEASURES
+from probing.paper import inputs
 from probing.paper import reproduce as module
 from probing.paper.cases import CASES
 from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.joined import ScoreRow, difference, join, pivot
 from probing.paper.measured import Measured, ProbedModel, Reproduction
-from probing.paper.page import EXHIBITS
+from probing.paper.page import EXHIBITS, Exhibit, _score_table
 from probing.report import figures
 from probing.report.kinds import COUNT_DIFFERENCE
 
@@ -352,6 +353,96 @@ def test_numbers_are_joined_by_all_that_they_are_of():
     ]
 
 
+OF = ScoreRow("python", "mean", "Offset", 43.6)
+OTHERS = {
+    "config": "java",
+    "group": "If:if->test",
+    "system": "Keyword",
+    "measure": "edges",
+    "rule": "any",
+    "k": 3,
+}
+
+
+@pytest.mark.parametrize("column", OTHERS)
+def test_numbers_that_differ_in_one_of_these_are_not_joined(column):
+    frame = join([OF], [OF._replace(**{column: OTHERS[column]})])
+    assert len(frame) == 2 and not any(frame["difference"].notna())
+
+
+@pytest.mark.parametrize(("digits", "expected"), [(1, 0.0), (2, 0.0), (3, -0.002)])
+def test_difference_has_as_many_digits_as_the_paper_prints(digits, expected):
+    frame = join([OF._replace(value=-0.1584)], [OF._replace(value=-0.156, digits=digits)])
+    assert frame["difference"].tolist() == [expected]
+
+
+@pytest.mark.parametrize("column", [None, "config", "group", "measure", "rule", "k"])
+def test_an_exhibit_has_the_rows_of_its_caption(column):
+    """Of other configs, rules, measures and k nothing; means over relations or relations."""
+    rows = [OF, OF._replace(**({} if column is None else {column: OTHERS[column]}))]
+    study = SimpleNamespace(frame=join(rows[1:], []))
+    exhibit = Exhibit("Table 0", "", _score_table, configs=("python",))
+    assert len(exhibit._replace(means=True).select(study)) == (column is None)
+    assert len(exhibit.select(study)) == (column == "group")
+
+
+def test_counts_and_errors_stand_in_the_frame():
+    """Edges of code alone, mean offsets of all; classes of errors from the most frequent, and shares of kinds."""
+
+    def counted(edges, mean):
+        return SimpleNamespace(
+            functions=1,
+            relations={"r": SimpleNamespace(edges=edges, offset=SimpleNamespace(mean=mean))},
+        )
+
+    errors = SimpleNamespace(
+        settings=SimpleNamespace(model="mine"),
+        classes=lambda rule: {"none": 0, "few": 1, "most": 3} if rule == "first" else {},
+        attended={"0-1": {"name": 3, "sign": 1}, "1-0": {"name": 0}},
+    )
+    frame = Reproduction(
+        Inputs({}, {}, {}, None),
+        counted={"python": counted(5, 2.5), "english": counted(7, -1.5)},
+        errors={"python": errors},
+    ).frame
+    ours = frame[frame["value"].notna()]
+    columns = ["config", "group", "system", "measure", "value"]
+    assert {tuple(row) for row in ours[columns].to_numpy().tolist()} == {
+        ("python", "r", "dataset", "offset", 2.5),
+        ("python", "r", "dataset", "edges", 5),
+        ("english", "r", "dataset", "offset", -1.5),
+        ("python", "few", "mine", "errors", 1),
+        ("python", "most", "mine", "errors", 3),
+        ("python", "name", "mine 0-1", "attended", 75),
+        ("python", "sign", "mine 0-1", "attended", 25),
+        ("python", "name", "mine 1-0", "attended", 0),
+    }
+    assert ours[ours["measure"] == "errors"]["group"].tolist() == ["most", "few"]
+
+
+def test_a_model_is_for_the_languages_that_it_reads_or_is_named_for(monkeypatch):
+    """One that reads a single language is for another only if it is named for that."""
+    reads = {"m": None, "j": "java"}
+    monkeypatch.setattr(
+        inputs, "_described_model", lambda name: inputs.Model(name, name, reads[name])
+    )
+
+    def languages(*models):
+        read = inputs.read(["german=d", "s", "s"], models)
+        assert read.sources == {"german": "d", "python": "s", "java": "s"}
+        return {
+            language: [model.name for model in of] for language, of in read.models.items() if of
+        }
+
+    assert languages("m", "m") == {language: ["m"] for language in CONFIGS}
+    assert languages("j") == {"java": ["j"]}
+    assert languages("english=j", "german=m", "j") == {
+        "java": ["j"],
+        "english": ["j"],
+        "german": ["m"],
+    }
+
+
 @pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])
 def test_differences_of_counts(count, text):
     assert COUNT_DIFFERENCE.show(count) == text
@@ -372,8 +463,6 @@ def test_inputs_are_checked_before_anything_runs(
     sources, models, error, message, tiny_model, tmp_path
 ):
     """A model that is given twice is one model; a language without any has baselines alone."""
-    from probing.paper import inputs
-
     twin, cubert = tmp_path / "tiny", tmp_path / "cubert"
     for copy in (twin, tmp_path / "cubert-1", tmp_path / "cubert-2"):
         shutil.copytree(tiny_model, copy)
@@ -400,7 +489,6 @@ def test_a_model_of_one_language_is_probed_on_that(tmp_path):
     from support.models.cubert_release import write_release
 
     from probing.models.cubert.convert import convert
-    from probing.paper import inputs
 
     release = write_release(tmp_path / "release")
     convert(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.paper.masking_study import published
+from probing.paper.joined import ScoreRow
+from probing.paper.masking_study import ESTIMATOR, _by_study, published
 from probing.stats.hits import Hits
 
 
@@ -51,6 +53,18 @@ def test_paired_is_the_mean_difference_of_the_reference(causal, twins):
 
 def test_published_is_half_the_mean_and_half_the_second():
     assert published([1.0, 0.5, 0.0], [1.0, 0.0, 0.25]) == pytest.approx((0.25 / 3 + 0.5) / 2)
+
+
+def test_the_studys_effect_is_there_from_two_functions_on():
+    row = partial(ScoreRow, "python", system="mine")
+    assert [*_by_study(row, "string", np.array([1.0]), np.array([0.5]))] == []
+    rows = {
+        of.measure: of.value
+        for of in _by_study(row, "string", np.array([1.0, 0.5]), np.array([0.5, 0.25]))
+    }
+    assert len(rows) == 6
+    assert rows[ESTIMATOR] == pytest.approx((0.375 + 0.25) / 2)
+    assert rows["of the second function"] == 0.25
 
 
 def test_published_is_what_dowhy_computes(causal, twins):
