@@ -20,7 +20,6 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.evidence.gather import Probed, find
 from probing.evidence.protocols import ONE_GUESS, Comparison, held_out
 from probing.evidence.protocols import compare as compare_hits
-from probing.instruments.attention.result import at_step
 from probing.runs.clusters import FUNCTION
 from probing.runs.repositories import clustered_by
 
@@ -164,8 +163,8 @@ def compared_heads(first: Probed, second: Probed) -> ModelsCompared | None:
 
 def _names(first: Probed, second: Probed) -> tuple[str, str]:
     """Those of the models with their steps, or of the files if these are equal."""
-    sides = first, second
-    model, other = (at_step(side.test.settings.model, side.test.run.step) for side in sides)
+    model = first.test.model
+    other = second.test.model
     if model == other:
         return first.files["test"].name, second.files["test"].name
     return model, other

@@ -23,7 +23,7 @@ from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
 from probing.evidence.protocols import compare
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
-from probing.instruments.attention.result import ProbeResult, at_step
+from probing.instruments.attention.result import ProbeResult
 from probing.report.words import RULE, K, distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
@@ -320,7 +320,7 @@ def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence
             if (other := by_step.setdefault(step, model)) is not model:
                 raise LedgerError(
                     f"{model.probed.files['test']} and {other.probed.files['test']} are both of "
-                    f"{at_step(test.settings.model, step)}, but their weights differ: give the checkpoints of one "
+                    f"{test.model}, but their weights differ: give the checkpoints of one "
                     "training only"
                 )
     return [
@@ -333,11 +333,8 @@ def _trainings(evidence: Sequence[gather.Evidence]) -> list[list[gather.Evidence
 def _distinct_names(probed: Sequence[ProbeResult]) -> list[str]:
     """Distinct names of models and controls, none of which is that of a system without a model: a
     model may be in a folder with such a name."""
-    settings = [model.settings for model in probed]
-    names = [
-        ", ".join([at_step(model.settings.model, model.run.step), *model.settings.deviations])
-        for model in probed
-    ]
+    settings = [result.settings for result in probed]
+    names = [", ".join([result.model, *result.settings.deviations]) for result in probed]
     return [
         f"{name} (model)" if name in scores.WITHOUT_MODEL else name
         for name in distinct(names, settings, DISTINGUISHING)

@@ -251,14 +251,19 @@ class Result(Record, Generic[L]):
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         settings = self.settings
-        controls = [f"{control} {settings.seed}" for control in settings.deviations]
-        return self._titled(settings.model, *controls)
+        return self._titled(f"{control} {settings.seed}" for control in settings.deviations)
 
-    def _titled(self, model: str, *more: str) -> str:
+    def _titled(self, more: Iterable[str]) -> str:
         settings = self.settings
+        data = ", ".join([settings.data, f"{settings.config}/{settings.split}", *more])
         part = extent(settings.limit, f"{self.UNIT}s")
         partial = f" (PARTIAL: {part})" if part else ""
-        return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
+        return f"{self.model} on {data}{partial}"
+
+    @property
+    def model(self) -> str:
+        """The name of the model, for readers."""
+        return self.settings.model
 
     def difference(self, text: str) -> str | None:
         """The difference between a result in JSON and this one, except in its places; None if it

@@ -152,10 +152,9 @@ def test_a_ledger_of_another_version_is_refused(version, result):
     ],
 )
 def test_a_title_says_what_was_measured_instead(changed, title, result):
-    """That of all instruments, which have settings of these names."""
     settings = {**RECORDED, "settings": RECORDED["settings"] | changed}
     of = ProbeResult.from_ledger(dataclasses.replace(result.ledger, settings=settings))
-    assert super(ProbeResult, of).title == title
+    assert of.title == title
 
 
 def test_a_difference_is_told_by_its_field(result, another):

@@ -42,11 +42,6 @@ class ProbeRun(Circumstances):
     """The training step of a checkpoint (`probing.models.location`)."""
 
 
-def at_step(model: str, step: int | None) -> str:
-    """The name of a model, for readers, with its step in training if it is a checkpoint."""
-    return model if step is None else f"{model} at step {step:,}"
-
-
 class ProbeProvenance(Provenance):
     """The origin of a rank ledger."""
 
@@ -162,8 +157,10 @@ class ProbeResult(Result[RankLedger]):
         )
 
     @property
-    def title(self) -> str:
-        return self._titled(at_step(self.settings.model, self.run.step))
+    def model(self) -> str:
+        """With its step in training if it is a checkpoint."""
+        name, step = self.settings.model, self.run.step
+        return name if step is None else f"{name} at step {step:,}"
 
 
 def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
