@@ -22,6 +22,7 @@ Natural = Annotated[int, 0]
 """A whole number of at least 0."""
 
 StrPath = str | os.PathLike
+Paths = Sequence[StrPath]
 """The path of a file or folder."""
 
 Parameters = ParamSpec("Parameters")

@@ -36,6 +36,16 @@ class Comparison(NamedTuple):
     offset: int  # in tokens, from the head to the token that it predicts
 
 
+class Case(NamedTuple):
+    """What a figure shows of one function: edges of a relation, and the `head` of CuBERT that finds
+    them, empty for Figure 1, which shows labels over one piece of code."""
+
+    figure: int
+    config: str
+    relation: str
+    head: str
+
+
 def source() -> str:
     """The citation to show beside the paper's numbers."""
     return _published()["source"]
@@ -71,6 +81,11 @@ def edges(config: str) -> dict[str, int]:
 def functions(config: str) -> int | None:
     """Functions or sentences in the published dataset (sections 3 and 4), or None."""
     return _published()["functions"].get(config)
+
+
+def cases() -> list[Case]:
+    """Figures 1, 5 and 9 to 15; Figure 5 shows two."""
+    return [Case(**case) for case in _published()["cases"]]
 
 
 def name_of(model: str, config: str) -> str | None:

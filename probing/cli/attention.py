@@ -248,22 +248,21 @@ def show(
     masked; with --labels, the labels.
     """
     of_model = {name: arguments.pop(name) for name in ("revision", "dtype", "device")}
-    for name, value, other, chosen in (
-        ("--relation", relation, "--masked", masked),
-        ("--head", head, "--masked", masked),
-        ("--head", head, "--labels", labels),
-        ("--masked", masked or None, "--labels", labels),
-        ("MODEL", model, "--labels", labels),
-    ):
-        if chosen and value is not None:
+    shows = "labels" if labels else "masked" if masked else "attention"
+    not_shown: dict[str, dict[str, Any]] = {
+        "labels": {"--head": head, "--masked": masked or None, "MODEL": model},
+        "masked": {"--relation": relation, "--head": head},
+        "attention": {},
+    }
+    for name, value in not_shown[shows].items():
+        if value is not None:
             raise click.UsageError(
-                f"{name} has nothing to do with what {other} shows: leave one of the two out"
+                f"{name} has nothing to do with what --{shows} shows: leave one of the two out"
             )
     if node_type is not None and not masked:
         raise click.UsageError("--node-type is about masked syntax: give --masked, too")
     from probing.report.pages import check_page
 
-    shows = "labels" if labels else "masked" if masked else "attention"
     check_page(target := output or Path(f"{shows}.html"))
     if code is None and arguments["id"] is None:
         raise click.UsageError("give --code FILE, or --id N for a function of --data")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import StrPath, checked
+from codesyntax_dataset.arguments import Paths, StrPath, checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.evidence.gather import Probed, find
 from probing.evidence.protocols import ONE_GUESS, Comparison, held_out
@@ -63,7 +63,7 @@ class _Place(NamedTuple):
 def compare(
     first: StrPath,
     second: StrPath,
-    results: Sequence[StrPath] = (),
+    results: Paths = (),
     cluster: str = FUNCTION,
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import StrPath
+from codesyntax_dataset.arguments import Paths
 from codesyntax_dataset.errors import EntryError, LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
@@ -48,8 +48,6 @@ from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
-
-Paths = Sequence[StrPath]
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from tqdm import tqdm
 
-from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
+from codesyntax_dataset.arguments import Natural, Paths, Positive, StrPath, checked
 from codesyntax_dataset.errors import (
     CodeSyntaxError,
     DatasetError,
@@ -481,7 +481,7 @@ def verify(result: StrPath, **options: Any) -> Verification:
 
 @checked
 def verify_each(
-    results: Sequence[StrPath],
+    results: Paths,
     *,
     model: Any = None,
     data: Any = None,

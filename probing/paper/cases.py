@@ -7,40 +7,17 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from codesyntax_dataset import paper
 from probing.instruments.attention.ledger import RankLedger
 from probing.paper.inputs import Model
 from probing.runs.data import load_functions
 
 SHORT_FUNCTION = range(10, 61)
 """The tokens of a function that is shown."""
-
-
-class CaseOfPaper(NamedTuple):
-    """A case by its number; `head`: the one that the paper shows, of CuBERT."""
-
-    figure: int
-    config: str
-    relation: str
-    head: str = ""
-
-
-CASES = (
-    CaseOfPaper(1, "python", "Call:func->args"),
-    CaseOfPaper(5, "python", "If:if->else", "17-2"),
-    CaseOfPaper(5, "java", "If:if->else", "17-2"),
-    CaseOfPaper(9, "python", "Call:func->args", "15-11"),
-    CaseOfPaper(10, "java", "Call:func->args", "19-9"),
-    CaseOfPaper(11, "python", "Assign:target->value", "15-10"),
-    CaseOfPaper(12, "java", "Assign:target->value", "20-10"),
-    CaseOfPaper(13, "java", "If:if->else", "9-10"),
-    CaseOfPaper(14, "python", "For:for->body", "18-4"),
-    CaseOfPaper(15, "java", "For:for->body", "16-5"),
-)
-"""Figure 1 has no head: it shows labels over one piece of code."""
 
 
 def rows(model: Model, data: Path, config: str, ledger: Path, root: Path) -> Iterator[list[Any]]:
@@ -57,7 +34,7 @@ def rows(model: Model, data: Path, config: str, ledger: Path, root: Path) -> Ite
     location = model.location
     if os.path.exists(location):
         location = os.path.relpath(location, root)
-    for case in CASES:
+    for case in paper.cases():
         if case.config != config or case.relation not in ranks.relations:
             continue
         named = ranks.relation == ranks.relations.index(case.relation)

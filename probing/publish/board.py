@@ -28,14 +28,14 @@ import os
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import Natural, StrPath, checked
+from codesyntax_dataset.arguments import Natural, Paths, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
@@ -148,7 +148,7 @@ class Board:
 
 @checked
 def read(
-    sources: Sequence[StrPath],
+    sources: Paths,
     data: Any,
     *,
     verify: bool = False,

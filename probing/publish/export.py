@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import atomic
-from codesyntax_dataset.arguments import StrPath, checked
+from codesyntax_dataset.arguments import Paths, StrPath, checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.owned_folder import check_owned
-from probing.evidence.gather import Paths, results_for_entries, submission_of
+from probing.evidence.gather import results_for_entries, submission_of
 from probing.evidence.submission import Submission
 
 logger = logging.getLogger(__name__)

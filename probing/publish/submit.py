@@ -28,7 +28,7 @@ from huggingface_hub import (
 )
 from huggingface_hub.errors import EntryNotFoundError
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import Paths, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
@@ -43,7 +43,7 @@ from codesyntax_dataset.tasks import (
     mask_task_id,
     task_id,
 )
-from probing.evidence.gather import EntryResults, Paths, results_for_entries, submission_of
+from probing.evidence.gather import EntryResults, results_for_entries, submission_of
 from probing.evidence.submission import Submission
 from probing.evidence.submission_attention import AttentionSubmission
 from probing.evidence.submission_masked import MaskedSubmission

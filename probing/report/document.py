@@ -21,7 +21,7 @@ from markupsafe import escape
 from rich import box
 
 from probing.report.kinds import CHOSEN, CODE, LINK, TEXT, Kind, P
-from probing.report.words import AS_FILLED, COLOURED, SHOWN
+from probing.report.words import AS_FILLED, COLOURED, readable
 from probing.runs.clusters import clusters_in_words, over_repositories
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS, Estimate
 
@@ -439,4 +439,4 @@ def _missing(cell: Cell) -> bool:
 def markdown_escaped(text: str) -> str:
     """Escape text for one cell of a Markdown table: no mark-up, no line break."""
     text = html.escape(re.sub(r"([\\`*_\[\]|#])", r"\\\1", text), quote=False)
-    return re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", text).translate(SHOWN)
+    return readable(re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", text))

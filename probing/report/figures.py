@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.protocol import KS
-from probing.report.words import SHOWN
+from probing.report.words import readable
 
 if TYPE_CHECKING:  # a command that prints tables draws nothing
     from matplotlib.artist import Artist
@@ -198,7 +198,7 @@ def lay_out(figure: Figure) -> Figure:
 def to_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue().translate(SHOWN)
+    return readable(text.getvalue())
 
 
 def for_page(svg: str, prefix: str) -> str:

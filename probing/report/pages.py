@@ -31,7 +31,7 @@ from codesyntax_dataset.errors import (
 from codesyntax_dataset.languages import Language, in_order, language_of, variant_of
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Edge
-from probing.report.words import SHOWN
+from probing.report.words import readable
 from probing.runs.data import load_functions, rows
 
 
@@ -75,7 +75,7 @@ def check_page(path: StrPath) -> None:
 def as_shown(value: Any) -> Any:
     """The texts of any JSON as pages show them."""
     if isinstance(value, str):
-        return value.translate(SHOWN)
+        return readable(value)
     if isinstance(value, dict):
         return {as_shown(name): as_shown(part) for name, part in value.items()}
     return [as_shown(part) for part in value] if isinstance(value, (list, tuple)) else value
@@ -85,7 +85,7 @@ def fill(template: jinja2.Template, **context: Any) -> str:
     """The page that a template makes, with a nonce that no text in it can know; the same page has
     the same one."""
     placeholder = secrets.token_hex(16)
-    text = template.render(context, nonce=placeholder).translate(SHOWN)
+    text = readable(template.render(context, nonce=placeholder))
     nonce = hashlib.sha256(text.replace(placeholder, "").encode()).hexdigest()[:32]
     return text.replace(placeholder, nonce)
 

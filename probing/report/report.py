@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset.arguments import StrPath, checked
+from codesyntax_dataset.arguments import Paths, StrPath, checked
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import variant_of
 from probing.evidence.gather import by_instrument
@@ -41,7 +41,7 @@ FORMATS = ("html", *FIGURE_FORMATS)
 
 @checked
 def report(
-    results: Sequence[StrPath],
+    results: Paths,
     output: StrPath,
     data: Any = None,
     format: str = FORMATS[0],
@@ -72,7 +72,7 @@ def report(
         return save(document, output)
 
 
-def make(results: Sequence[StrPath], data: Any = None, tell: Any = logger.info) -> Report:
+def make(results: Paths, data: Any = None, tell: Any = logger.info) -> Report:
     """The report that `report` writes."""
     files = by_instrument(results)
     probed = files.pop(ATTENTION)

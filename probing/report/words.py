@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,21 +25,10 @@ COLOURED = (
 AS_FILLED = "as filled"
 """The mark of an effect that a filler without any model has, too: it has no colour."""
 
-_CONTROLS = [
-    *range(9),
-    11,
-    12,
-    *range(14, 32),
-    *range(127, 160),
-    *range(0xD800, 0xE000),
-    0xFFFE,
-    0xFFFF,
-]
-_DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-
-SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
-"""Replacements for characters that cannot be shown, or that change the order in which a reader sees
-others."""
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff"  # cannot be shown
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the order of what is read
+)
 
 DIRECTIONS = (
     " Scores of two directions do not compare: probe all models with the same --direction, dependent-to-head if some "
@@ -51,7 +41,6 @@ def shared_words() -> dict[str, Any]:
     """The words that any text of a report may name in braces."""
     return {
         "ALPHA": ALPHA,
-        "AS_FILLED": AS_FILLED,
         "CLUSTER": cluster_unit(),
         "CLUSTERS": clusters_in_words(),
         "COLOURED": COLOURED,
@@ -71,6 +60,12 @@ def method(part: str) -> list[str]:
     text = Path(__file__).with_name("method.md").read_text(encoding="utf-8")
     sections = re.split(r"^# (.+)\n", text.format_map(shared_words()), flags=re.MULTILINE)
     return sections[sections.index(part) + 1].strip().split("\n\n")
+
+
+def readable(text: str) -> str:
+    """A text with signs in place of characters that cannot be shown, or that change the order in
+    which a reader sees others."""
+    return _HIDDEN.sub("\ufffd", text)
 
 
 def number_of(number: int, noun: str) -> str:
@@ -101,14 +96,12 @@ def numbered(name: str, number: int) -> str:
 
 def file_names(names: Sequence[str]) -> list[str]:
     """A plain file name for each of some names, all different."""
-    taken: dict[str, None] = {}
+    taken: list[str] = []
     for name in names:
         plain = re.sub(r"[^a-z0-9._-]+", "-", name.lower())[:80].strip("-.") or "model"
-        number = 1
-        while numbered(plain, number) in taken:
-            number += 1
-        taken[numbered(plain, number)] = None
-    return list(taken)
+        each = (numbered(plain, number) for number in itertools.count(1))
+        taken.append(next(file for file in each if file not in taken))
+    return taken
 
 
 def distinct(

@@ -18,19 +18,18 @@ class TorchProcesses(Processes):
     """
 
     def __init__(self) -> None:
-        cuda = torch.cuda.is_available()
         number = int(os.environ.get("LOCAL_RANK", "0"))
-        self.device = f"cuda:{number}" if cuda else "cpu"
-        if cuda:
-            if number >= torch.cuda.device_count():
-                raise ModelError(
-                    f"process {number} of this machine, counted from 0, has no GPU of its own, since there are "
-                    f"{torch.cuda.device_count()}: start one process for each GPU, or set CUDA_VISIBLE_DEVICES to "
-                    "nothing, to compute on the CPU"
-                )
+        gpus = torch.cuda.device_count()
+        if 0 < gpus <= number:
+            raise ModelError(
+                f"process {number} of this machine, counted from 0, has no GPU of its own, since there are {gpus}: "
+                "start one process for each GPU, or set CUDA_VISIBLE_DEVICES to nothing, to compute on the CPU"
+            )
+        self.device = f"cuda:{number}" if gpus else "cpu"
+        if gpus:
             torch.cuda.set_device(self.device)  # that of collectives
         if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if cuda else "gloo")
+            torch.distributed.init_process_group("nccl" if gpus else "gloo")
         self._place = torch.device(self.device)
         self.count = torch.distributed.get_world_size()
         self.rank = torch.distributed.get_rank()

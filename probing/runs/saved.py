@@ -250,8 +250,8 @@ class Result(Record, Generic[L]):
     @property
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""
-        settings = self.settings
-        return self._titled(f"{control} {settings.seed}" for control in settings.deviations)
+        controls = self.settings.deviations
+        return self._titled(f"{control} {self.settings.seed}" for control in controls)
 
     def _titled(self, more: Iterable[str]) -> str:
         settings = self.settings

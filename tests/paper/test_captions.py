@@ -8,7 +8,6 @@ import pytest
 
 from codesyntax_dataset import paper
 from probing.paper import inputs
-from probing.paper.cases import CASES
 from probing.paper.measured import printed
 from probing.paper.page import EXHIBITS, _curves
 
@@ -38,7 +37,7 @@ def test_curves_are_of_the_languages_configs_and_rules_of_their_captions(caption
 
 
 def test_cases_have_the_relation_the_language_and_the_head_of_their_captions(captions):
-    for case in CASES:
+    for case in paper.cases():
         caption = captions[f"figure {case.figure}"]
         assert caption.get("relation", case.relation) == case.relation
         assert case.config in caption.get("languages", inputs.CODE)
@@ -47,12 +46,12 @@ def test_cases_have_the_relation_the_language_and_the_head_of_their_captions(cap
             if "head" in caption
             else case.head in caption["shows"]
         )
-    assert {case.figure for case in CASES} == {1, 5, *range(9, 16)}
+    assert {case.figure for case in paper.cases()} == {1, 5, *range(9, 16)}
 
 
 def test_every_table_and_figure_has_its_number(captions):
     """But Table 2, of models, and the cases, which stand in one table."""
-    cases = {f"figure {case.figure}" for case in CASES}
+    cases = {f"figure {case.figure}" for case in paper.cases()}
     assert captions.keys() - cases - {"table 2"} <= {exhibit.name.lower() for exhibit in EXHIBITS}
 
 

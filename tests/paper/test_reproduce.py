@@ -25,7 +25,6 @@ from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.evidence.protocols import MEASURES
 from probing.paper import inputs
 from probing.paper import reproduce as module
-from probing.paper.cases import CASES
 from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.joined import ScoreRow, difference, join, pivot
 from probing.paper.measured import Measured, ProbedModel, Reproduction
@@ -153,7 +152,7 @@ class TestRun:
         """Counted from the ledger."""
         rows = rows_of(made, "cases")
         figures = [int(row["figure"]) for row in rows]
-        assert {1, 9, 10} <= {*figures} < {case.figure for case in CASES}
+        assert {1, 9, 10} <= {*figures} < {case.figure for case in paper.cases()}
         assert figures == sorted(figures) and 5 not in figures
         for row in rows:
             config, relation = row["config"], row["relation"]

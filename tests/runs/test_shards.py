@@ -290,7 +290,6 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
     calls = []
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for owner, name, answer in (
         (torch.cuda, "set_device", None),
@@ -311,7 +310,6 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
 def test_a_process_without_a_gpu_of_its_own_is_refused(monkeypatch, number):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", number)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ModelError, match=f"process {number}.*no GPU of its own.*there are 2"):
         processes_of_run()
