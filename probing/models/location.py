@@ -21,8 +21,9 @@ from huggingface_hub.errors import (
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
+from codesyntax_dataset.safe_files import printable
 from probing.models.files import digest_of_files, files, sha256
-from probing.models.subtokens import clipped, no_panic
+from probing.models.subtokens import no_panic
 
 ModelSource = StrPath | tuple
 """A Hub id, a local folder or file, or a (model, tokenizer) pair."""
@@ -269,8 +270,7 @@ def loading(model: str) -> Iterator[None]:
         with no_panic():
             yield
     except Exception as error:
-        # the message may quote an untrusted configuration: no control characters reach the terminal
-        reason = text = "".join(filter(str.isprintable, " ".join(str(error).split())))
+        reason = text = " ".join(str(error).split())
         if not isinstance(error, (OSError, ValueError)):
             reason = f"{type(error).__name__}: {text}"
         if "trust_remote_code" in text:
@@ -279,7 +279,7 @@ def loading(model: str) -> Iterator[None]:
             reason = _NO_SAFETENSORS
         elif isinstance(error, (OSError, HFValidationError)) and not os.path.isdir(model):
             reason = f"{_NOWHERE} ({reason})"
-        raise ModelError(f"cannot load the model {model!r}: {clipped(reason)}") from error
+        raise ModelError(f"cannot load the model {model!r}: {printable(reason, 400)}") from error
 
 
 _NO_SAFETENSORS = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.safe_files import printable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -89,9 +90,6 @@ def no_panic() -> Iterator[None]:
     except BaseException as error:  # the class of panics is hidden, and no Exception
         if type(error).__name__ != "PanicException":
             raise
-        raise ModelError(f"its tokenizer fails: {clipped(' '.join(str(error).split()))}") from None
-
-
-def clipped(text: str, length: int = 400) -> str:
-    """A message of another library, which may be as long as it likes."""
-    return text if len(text) <= length else text[: length - 3] + "..."
+        raise ModelError(
+            f"its tokenizer fails: {printable(' '.join(str(error).split()))}"
+        ) from None

@@ -53,10 +53,10 @@ def test_only_what_was_looked_for_in_vain_is_said_to_be_nowhere(error, reason, n
     assert told(folder, error) == f"cannot load the model {folder!r}: {reason}"
 
 
-def test_what_the_terminal_cannot_show_is_not_told():
+def test_what_the_terminal_would_obey_is_escaped():
     """Nor more than a line: the text may be of a configuration from anywhere."""
     reason = told("user/model", ValueError("a\x1b[31m size\n\tof \x00 0"))
-    assert reason == "cannot load the model 'user/model': a[31m size of  0"
+    assert reason == r"cannot load the model 'user/model': a\x1b[31m size of \x00 0"
 
 
 @pytest.mark.parametrize(
