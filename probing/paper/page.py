@@ -87,8 +87,8 @@ def sections(reproduction: Reproduction) -> list[Section]:
 def _inputs(reproduction: Reproduction) -> Iterator[list[str]]:
     """For each config and model: the source, the signature, and what differs from the paper."""
     for language, configs in CONFIGS.items():
-        given = reproduction.inputs.sources.get(language)
-        source = sources.shown(given) if given else ""
+        of_language = reproduction.inputs.sources.get(language)
+        source = sources.shown(of_language) if of_language else ""
         for config in configs:
             measured = reproduction.measured.get(config)
             models = measured.models if measured else {}

@@ -99,13 +99,13 @@ def _rows(table: int, hits: Hits, groups: list[str], layout: Layout) -> np.ndarr
     parts = []
     for name, group in hits.groups.items():
         alone[group.places] = False
-        place = np.broadcast_arrays(table, groups.index(name), hits.clusters[group.places])
+        keys = np.broadcast_arrays(table, groups.index(name), hits.clusters[group.places])
         sums = [group.sums[system] for system in layout.systems]
-        parts.append(np.vstack([*place, group.n, *sums]))
+        parts.append(np.vstack([*keys, group.n, *sums]))
     first = groups.index(min(hits.groups)) if hits.groups else 0
-    place = np.broadcast_arrays(table, first, hits.clusters[alone])
-    nothing = np.zeros((len(layout.columns) - len(place), np.count_nonzero(alone)))
-    parts.append(np.vstack([*place, nothing]))
+    keys = np.broadcast_arrays(table, first, hits.clusters[alone])
+    nothing = np.zeros((len(layout.columns) - len(keys), np.count_nonzero(alone)))
+    parts.append(np.vstack([*keys, nothing]))
     rows = np.concatenate(parts, axis=1)
     order = np.lexsort(rows[: len(_PLACE)][::-1])
     return rows[:, order]

@@ -498,21 +498,22 @@ def test_the_lock_of_a_run_is_released_when_it_ends(
 
 
 def test_two_processes_give_the_bytes_of_one(
-    whole, tiny_model, fewer_functions, tmp_path_factory, monkeypatch
+    tiny_model, fewer_functions, tmp_path_factory, monkeypatch
 ):
     """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
-    one, two, kept, cache = (
-        tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache")
+    alone, one, two, kept, cache = (
+        tmp_path_factory.mktemp(name) for name in ("alone", "one", "two", "kept", "cache")
     )
+    probe(tiny_model, fewer_functions, "python", output=alone, device="cpu")
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
     probe(tiny_model, fewer_functions, "python", "validation", output=one, device="cpu")
     places = [str(tiny_model), "--data", str(fewer_functions), "--output", str(two)]
     together(["probe", *places, "--split", "test", "--split", "validation"])
-    assert left_in(two) == whole | left_in(one)
+    assert left_in(two) == left_in(alone) | left_in(one)
     assert len(list(cache.glob("*.parquet"))) == 2
     monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))
     probe(tiny_model, fewer_functions, "python", output=kept, device="cpu")
-    assert left_in(kept) == whole
+    assert left_in(kept) == left_in(alone)
 
 
 # Controls and the semicolon ablation ---------------------------------------------------------------------------------

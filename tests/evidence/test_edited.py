@@ -56,10 +56,8 @@ class Planted:
             settings = SimpleNamespace(
                 config=config, split="test", direction=HEAD_TO_DEPENDENT, model=config
             )
-            run = SimpleNamespace(step=None)
-            result = SimpleNamespace(
-                ledger=RankLedger.of(edges, ranks, {}), settings=settings, run=run
-            )
+            ledger = RankLedger.of(edges, ranks, {})
+            result = SimpleNamespace(ledger=ledger, settings=settings, model=config)
             setattr(self, split, result)
 
     def only(self, test, validation):

@@ -148,7 +148,7 @@ def test_folds_share_no_repository(repositories, groups, monkeypatch):
     read, *_ = drawn(functions, 10**6)
     folds_of = []
     monkeypatch.setattr(learn, "sample_relation", lambda *given: folds_of.append(given[2]))
-    names = {function.index: f"repository {function.index % repositories}" for function in read}
+    names = [f"repository {number % repositories}" for number in range(12)]
     assert learn.learn(None, read, {}, names, None) == {}
     (fold,) = folds_of
     numbers = np.repeat([function.index for function in read], [len(one.edges) for one in read])
@@ -161,7 +161,7 @@ def test_of_one_function_nothing_is_learned(monkeypatch):
     monkeypatch.setattr(learn, "sample_relation", lambda *_: pytest.fail("sampled"))
     functions = informing(noise(1, 1), functions=1, tokens=17, edges=4).probing.encoded.functions
     read, *_ = drawn(functions, 10**6)
-    assert learn.learn(None, read, {}, {0: "repository"}, None) == {}
+    assert learn.learn(None, read, {}, ["repository"], None) == {}
 
 
 def test_edges_are_drawn_by_function_and_the_same_for_all_models():
