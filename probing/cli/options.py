@@ -231,7 +231,7 @@ def of_code(data: str, configs: Sequence[str]) -> str:
 
 
 def every(
-    configs: Sequence[str], splits: Sequence[str], as_json: bool, shard: str | None = None
+    configs: Sequence[str], splits: Sequence[str], as_json: bool, shard: str | None
 ) -> list[tuple[str, str]]:
     """The runs that a command was asked for: each config with each split, once."""
     if as_json and shard is not None:

@@ -67,7 +67,7 @@ def _with_enough(hard: ChosenHits) -> ChosenHits:
 
 
 def hits_by_protocol(
-    validation: RankLedger, test: RankLedger, unread: Collection[int] = ()
+    validation: RankLedger, test: RankLedger, unread: Collection[int]
 ) -> dict[str, ChosenHits]:
     """Protocol -> what a model's heads hit: published, held-out and, if a relation is in its mean,
     beyond-offset. `unread`, and what is raised: as of `beyond`."""

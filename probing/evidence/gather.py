@@ -45,7 +45,7 @@ from probing.instruments.masking.result import MaskResult
 from probing.instruments.registry import INSTRUMENTS
 from probing.runs.data import RELABELLED, find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
-from probing.runs.saved import ledger_path
+from probing.runs.saved import ledger_path, read_text
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
 
@@ -80,8 +80,11 @@ def find(paths: Paths) -> list[Probed]:
     """
     named = files_of(paths)
     results = {file: load(file) for file in named}
+    wanted = {alike(result) for result in results.values()}
     for file in files_of(sorted({file.parent for file in named})):
-        if ".validation." in file.name and file not in results:
+        further = ".validation." in file.name and file not in results
+        # the ledgers of others need not be read
+        if further and alike(ProbeResult.read(read_text(file))) in wanted:
             results[file] = load(file)
     chosen_on: dict[Settings, Path] = {}
     for file, result in results.items():

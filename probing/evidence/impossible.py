@@ -203,14 +203,13 @@ def _best_ones(tables: Tables) -> Problems:
     yield copied and many >= _MANY, why
 
 
-def _no_more(rule: str, k: int, other: str, more: int) -> bool:
-    """True if a head hits no more by a rule and k than by others."""
-    return k <= more and other in (rule, "any")
-
-
 _NO_MORE = np.array(
-    [[_no_more(*measure, *other) for other in TABLE_MEASURES] for measure in TABLE_MEASURES]
+    [
+        [k <= more and other in (rule, "any") for other, more in TABLE_MEASURES]
+        for rule, k in TABLE_MEASURES
+    ]
 )
+"""Whether a head hits no more by a measure than by another one."""
 
 
 def _of_one_head(entry: AttentionSubmission, name: str, tables: Tables) -> tuple[Any, str]:

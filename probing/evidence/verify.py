@@ -251,10 +251,6 @@ class Verification:
     def accepted(self) -> bool:
         return self.verdict == ACCEPTED
 
-    def accepted_but_for(self, name: str) -> bool:
-        """True if all other checks passed."""
-        return all(check.passed for check in self.checks if check.name != name)
-
     @property
     def checkable(self) -> bool:
         """True if nothing is missing but, perhaps, the Hub's word on the revision."""
