@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,8 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import compare, load, probe
 from probing.cli.group import main
 from probing.evidence.compared import _is_named
+from probing.evidence.gather import find
+from probing.runs.saved import ledger_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -78,6 +81,21 @@ def test_only_functions_of_both_count(results):
     assert compared.functions == len(common) < len(functions_of(results / "one", "test"))
     assert not compared.difference.mean.value.any()  # the same model twice
     assert compared.names[0] != compared.names[1]  # which the files tell apart
+
+
+def test_the_ledgers_of_others_in_the_folder_are_not_read(results, tmp_path):
+    """But that of the model's own validation is."""
+    for name in ("one", "random"):
+        shutil.copytree(results / name, tmp_path, dirs_exist_ok=True)
+    (other,) = tmp_path.glob("*random-weights*.validation.*.parquet")
+    (own,) = {*tmp_path.glob("*.validation.*.parquet")} - {other}
+    (test,) = {*tmp_path.glob("*.test.*.json")} - {*tmp_path.glob("*random-weights*")}
+    other.write_bytes(b"damaged")
+    (probed,) = find([test])
+    assert ledger_path(probed.files["validation"]) == own
+    own.write_bytes(b"damaged")
+    with pytest.raises(LedgerError, match=own.name):
+        find([test])
 
 
 def test_in_the_terminal_and_what_is_refused(results):
