@@ -8,6 +8,7 @@ import re
 import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pandas
 import pytest
 from conftest import figures_unrendered
@@ -157,6 +158,18 @@ def test_p_of_one_result_is_corrected_over_node_types(masked):
     table = syntaxeval.masking_parts(result)[0]
     assert {row[0]: row[4][3] for row in table.rows} == pytest.approx(expected)
     assert expected != raw
+
+
+def test_p_of_evidence_is_corrected_over_node_types_and_what_is_tested(masked):
+    """Similarity, what is restored and log-probability: of each, three times that over node types."""
+    (group,) = comparable(sorted(masked.glob(RESULTS)))
+    for model in gather(group):
+        for outcome in ("jaccard", "restored", "log_probability"):
+            effects = model.effects[outcome]
+            arms = [model.arms(kind, outcome) for kind in effects]
+            raw = [plain_intervals.mean_p(np.round(t1 - t0, 9).tolist()) for t1, t0 in arms]
+            expected = [min(1, 3 * p) for p in plain_intervals.holm(raw)]
+            assert [effect.p for effect in effects.values()] == pytest.approx(expected)
 
 
 def test_functions_are_counted_that_are_not_compared(masked, written):

@@ -14,6 +14,7 @@ from probing.stats.intervals import (
     agreeing,
     corrected,
     degrees_of,
+    family,
     holm,
     influence_of,
     influence_p,
@@ -235,6 +236,14 @@ def test_estimates_corrected_together_are_one_family():
     assert twice.p.tolist() == [pytest.approx(0.04), pytest.approx(0.6)]
     assert corrected([estimate_of([0.4, 0.9])], times=3)[0].p.tolist() == [1, 1]
     assert twice.value.tolist() == [0.01, 0.3]
+
+
+def test_at_each_measure_estimates_are_a_family():
+    p = np.array([[0.01, 0.2, 0.03], [0.04, 0.02, 0.5]])  # (measures, estimates)
+    together = family([estimate_of(of_estimate) for of_estimate in p.T])
+    expected = np.array([plain_intervals.holm(of_measure) for of_measure in p.tolist()])
+    assert np.stack([estimate.p for estimate in together], axis=1) == pytest.approx(expected)
+    assert family([]) == []
 
 
 def test_estimates_by_place_and_significant():
