@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from functools import partial
+from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -22,8 +23,10 @@ from probing import ProbeResult, RankLedger, probe
 from probing.instruments.attention.attended import first_choices
 from probing.instruments.attention.errors import (
     CLASSES,
+    MOST_DIFFERING,
     TOKEN_KINDS,
     Tokens,
+    _differing_hits,
     _token_kind,
     analyse,
     errors_path,
@@ -476,3 +479,23 @@ def test_command(result, tiny_model, dataset_folder):
 )
 def test_kinds_of_tokens_in_every_language(kind, texts):
     assert {text: _token_kind(text, ("while",)) for text in texts} == dict.fromkeys(texts, kind)
+
+
+class LedgerOfHits(list):
+    """As many edges as it has items; the best heads find all of them."""
+
+    def of_heads(self, layers, heads):
+        return np.zeros((len(RULES), len(self)), np.uint8)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_so_many_edges_may_differ_by_rounding(precision):
+    edges = round(3 / MOST_DIFFERING[precision])
+    settings, picked = SimpleNamespace(precision=precision), np.zeros((len(RULES), edges, 2), int)
+    hit = np.ones((len(RULES), edges), bool)
+    hit[0, :3] = False
+    ledger = LedgerOfHits(range(edges))
+    assert _differing_hits(ledger, settings, picked, hit) == {"first": 3, "any": 0, "last": 0}
+    hit[0, 3] = False
+    with pytest.raises(LedgerError, match=f"disagree on 4 of {edges} edges"):
+        _differing_hits(ledger, settings, picked, hit)
