@@ -25,7 +25,9 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import parse_framed
 from codesyntax_dataset.languages.native import NATIVE
 from codesyntax_dataset.pairs import FAR, Pair, candidates, certify, minimal_pairs, programs
+from codesyntax_dataset.pairs.code import Code
 from codesyntax_dataset.pairs.phenomena import ALL, PHENOMENA
+from codesyntax_dataset.pairs.places import argument_order, distinct_parameters
 from codesyntax_dataset.pairs.rivals import Difference, NGrams, Rivals, lexed, windows
 from codesyntax_dataset.schema import Skips
 
@@ -458,3 +460,14 @@ def test_a_header_that_its_neighbours_give_away_is_not_exchanged(language, code)
 def test_what_reads_functions_says_that_these_are_pairs(built):
     with pytest.raises(DatasetError, match="python_pairs are minimal pairs"):
         read_split(built[0], "python_pairs", "test", ["id", "code"])
+
+
+def test_each_of_two_names_takes_the_place_of_the_other():
+    sites = distinct_parameters(Code("def f(a, b, c):\n    pass", "python"))
+    assert [(site.start, site.end, site.text) for site in sites] == [(6, 7, "c"), (12, 13, "a")]
+
+
+@pytest.mark.parametrize(("call", "moved"), [("g(key=1)", []), ("g(x, key=1)", ["key=1, x"])])
+def test_only_what_stands_before_a_named_argument_moves_behind_it(call, moved):
+    sites = argument_order(Code(f"def f():\n    {call}", "python"))
+    assert [site.text for site in sites] == moved

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probing.report import figures, headline
+from probing.report import document, figures, headline
 from probing.report.document import Column, Section, Table, Terminal, in_cell
 from probing.report.figures import INK, Line
 from probing.report.folder import FIGURE_FORMATS, Report, save
@@ -122,3 +122,19 @@ def test_a_picture_drawn_again_has_the_same_bytes():
     assert figures.drawn(draw) == figures.drawn(draw)
     for form in FIGURE_FORMATS.values():
         assert figures.as_file(draw, form) == figures.as_file(draw, form)
+
+
+@pytest.mark.parametrize(
+    ("over", "title", "more"),
+    [
+        (True, "Scores, with 95 % intervals.", True),
+        (True, "Scores.", False),
+        (False, "Scores, with 95 % intervals.", False),
+    ],
+)
+def test_a_figure_with_intervals_says_that_they_are_over_repositories(
+    over, title, more, monkeypatch
+):
+    monkeypatch.setattr(document, "over_repositories", lambda: over)
+    figure = document.Figure("name", title, "alt", "table", lambda: None)
+    assert (figure.title != title) == more and figure.title.startswith(title)
