@@ -22,8 +22,9 @@ Natural = Annotated[int, 0]
 """A whole number of at least 0."""
 
 StrPath = str | os.PathLike
-Paths = Sequence[StrPath]
 """The path of a file or folder."""
+
+Paths = Sequence[StrPath]
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")

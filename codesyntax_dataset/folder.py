@@ -68,7 +68,9 @@ def read_split(
                 f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}"
             )
         check_row_groups(parquet, columns)
-        return parquet.read(columns=list(columns)).replace_schema_metadata(), version
+        table = parquet.read(columns=list(columns)).replace_schema_metadata()
+        table.validate(full=True)  # that texts are UTF-8, too
+        return table, version
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
 

@@ -121,7 +121,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
 @options.results("LEDGER...")
 @options.shared("csv moved_data cluster wide as_json")
 def score(
-    results: options.Paths,
+    results: options.FilesOrFolders,
     csv: Path | None,
     data: str | None,
     cluster: str,

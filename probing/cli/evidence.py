@@ -38,7 +38,7 @@ from probing.cli.group import (
     type=options.NATURAL,
     help="Draw other functions.  [default: the draw follows from the ledger]",
 )
-def verify(results: options.Paths, **arguments: Any) -> None:
+def verify(results: options.FilesOrFolders, **arguments: Any) -> None:
     """Run part of each RESULT again and compare.
 
     RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote
@@ -77,7 +77,9 @@ def verify(results: options.Paths, **arguments: Any) -> None:
     help="Results, or folders of results, of the models that A and B name.",
 )
 @options.shared("cluster wide")
-def compare(first: str, second: str, results: options.Paths, cluster: str, wide: bool) -> None:
+def compare(
+    first: str, second: str, results: options.FilesOrFolders, cluster: str, wide: bool
+) -> None:
     """Compare two models on the functions that both can read.
 
     The command prints the paired held-out difference with its interval, overall and by relation. A
@@ -131,7 +133,7 @@ def baseline(wide: bool, csv: Path | None, **arguments: Any) -> None:
     help="Folder for the results.  [default: FOLDER, if there is one]",
 )
 @options.wide
-def merge(folders: options.Paths, output: Path | None, wide: bool) -> None:
+def merge(folders: options.FilesOrFolders, output: Path | None, wide: bool) -> None:
     """Merge the shards of a run.
 
     `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote the shards in FOLDER with

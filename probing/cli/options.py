@@ -27,8 +27,8 @@ ANY_PATH = click.Path(path_type=Path)
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 
-Paths = tuple[Path, ...]
-"""Files or folders, in the order of the command line."""
+FilesOrFolders = tuple[Path, ...]
+"""In the order of the command line."""
 
 model = click.argument("model")
 data = click.option(
@@ -251,7 +251,7 @@ def results(metavar: str) -> Callable[..., Callable]:
     unless there is nothing else.
     """
 
-    def chosen(_context: object, _parameter: object, paths: Paths) -> Paths:
+    def chosen(_context: object, _parameter: object, paths: FilesOrFolders) -> FilesOrFolders:
         return tuple(path for path in paths if not path.name.endswith(".errors.json")) or paths
 
     return click.argument(

@@ -37,7 +37,7 @@ RECIPE = [
 )
 @options.cluster
 def report(
-    results: options.Paths, output: Path, data: str | None, format: str, cluster: str
+    results: options.FilesOrFolders, output: Path, data: str | None, format: str, cluster: str
 ) -> None:
     """Write a report with all tables and figures.
 
@@ -223,7 +223,7 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
     is_flag=True,
     help="Print the files without the Hub: no token, no network, no pull request.",
 )
-def submit(results: options.Paths, dry_run: bool, **arguments: Any) -> None:
+def submit(results: options.FilesOrFolders, dry_run: bool, **arguments: Any) -> None:
     """Submit results to the model's repository.
 
     The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files
@@ -285,7 +285,7 @@ def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     "--output", default="entries", type=options.FOLDER_PATH, help="The folder to write into."
 )
 @options.moved_data
-def export(results: options.Paths, output: Path, data: str | None) -> None:
+def export(results: options.FilesOrFolders, output: Path, data: str | None) -> None:
     """Write results as entries, which boards read.
 
     RESULT is a file or folder that `probe --output` wrote for the splits test and validation, or

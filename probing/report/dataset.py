@@ -222,9 +222,7 @@ class DatasetStatistics:
 
 
 @checked
-def collect(
-    data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
-) -> DatasetStatistics:
+def collect(data: Any, configs: Sequence[str], splits: Sequence[str]) -> DatasetStatistics:
     """Count some configs of a dataset, the splits of each together; `data` and errors are as in
     `load_functions`."""
     card = Path(data, "README.md") if isinstance(data, StrPath) else None

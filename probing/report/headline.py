@@ -55,7 +55,7 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
     return len(names) == 1
 
 
-def answer(files: Sequence[Path], data: Any = None) -> list[Part]:
+def answer(files: Sequence[Path], data: Any) -> list[Part]:
     """The answer to results in files, as text and tables."""
     parts = section(read_findings(files, data, relations=False)).parts
     return [part for part in parts if not isinstance(part, Figure)]

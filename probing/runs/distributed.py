@@ -19,7 +19,8 @@ class TorchProcesses(Processes):
 
     def __init__(self) -> None:
         number = int(os.environ.get("LOCAL_RANK", "0"))
-        gpus = torch.cuda.device_count()
+        # with a driver that torch cannot use, GPUs are counted, and there is none to compute on
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if 0 < gpus <= number:
             raise ModelError(
                 f"process {number} of this machine, counted from 0, has no GPU of its own, since there are {gpus}: "

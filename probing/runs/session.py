@@ -155,7 +155,7 @@ def processes_of_run(alone: bool = False) -> Processes:
     return TorchProcesses()
 
 
-def found(model: str, revision: str | None = None) -> tuple[str, str]:
+def found(model: str, revision: str | None) -> tuple[str, str]:
     """A model's name in results, and its commit or the digest of its files; raises ModelError if
     there is none."""
     with loading(model):

@@ -50,7 +50,7 @@ def limit_of(limit: Limit, sample: int | None, seed: int, control: str | None) -
     return Sample(size=sample, seed=seed if control is None else 0)
 
 
-def extent(limit: Limit, units: str = "functions") -> str:
+def extent(limit: Limit, units: str) -> str:
     """A part of a split in words; empty for all of it."""
     if isinstance(limit, Sample):
         return f"{limit.size} {units} drawn by seed {limit.seed}"

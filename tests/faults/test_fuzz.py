@@ -15,6 +15,7 @@ from typing import Annotated
 
 import fuzz
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from support.cpu_time import within
 
 from codesyntax_dataset import annotate, corpus
-from codesyntax_dataset.errors import EntryError, LedgerError, ModelError, ParseError
+from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, ParseError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.schema import Skips
 from probing.instruments.attention import errors
@@ -89,6 +90,23 @@ def test_damaged_metadata_of_a_dataset_are_not_read(metadata, tmp_path):
     )
     plain, _ = read_split(SMALL / "zoo", "python", "test", FUNCTION_COLUMNS)
     assert read_split(folder, "python", "test", FUNCTION_COLUMNS)[0] == plain
+
+
+def test_text_that_is_no_utf8_is_refused(tmp_path):
+    folder = shutil.copytree(SMALL / "zoo", tmp_path / "zoo")
+    file = folder / "python/test.parquet"
+    before = hashlib.sha256(file.read_bytes()).hexdigest()
+    table = pq.read_table(file)
+    texts = table["code"].combine_chunks().cast(pa.binary()).to_pylist()
+    spoiled = pa.array([b"\xff" + texts[0], *texts[1:]], pa.binary())
+    code = pa.Array.from_buffers(pa.string(), len(texts), spoiled.buffers())
+    pq.write_table(table.set_column(table.schema.get_field_index("code"), "code", code), file)
+    sums = (folder / "SHA256SUMS").read_text()
+    (folder / "SHA256SUMS").write_text(
+        sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest())
+    )
+    with pytest.raises(DatasetError, match=r"test.parquet cannot be read .*UTF8"):
+        read_split(folder, "python", "test", FUNCTION_COLUMNS)
 
 
 def test_an_error_analysis_nested_too_deeply_is_refused(tmp_path):

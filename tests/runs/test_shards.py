@@ -290,6 +290,7 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
     calls = []
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for owner, name, answer in (
         (torch.cuda, "set_device", None),
@@ -306,10 +307,24 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
     assert processes_of_run(alone=True).device is None and len(calls) == 4
 
 
+def test_gpus_that_torch_cannot_use_are_none(monkeypatch):
+    """The driver counts them; it may be too old for torch."""
+    began = []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "init_process_group", began.append)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    assert processes_of_run().device == "cpu" and began == ["gloo"]
+
+
 @pytest.mark.parametrize("number", ["2", "3"])
 def test_a_process_without_a_gpu_of_its_own_is_refused(monkeypatch, number):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", number)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ModelError, match=f"process {number}.*no GPU of its own.*there are 2"):
         processes_of_run()
