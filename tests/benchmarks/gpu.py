@@ -6,13 +6,13 @@
 
 It needs this repository, installed, a CUDA build of torch, and the packages that `probing` imports, but no network, model
 or dataset: weights are random or those in the repository. Where a machine has neither a network nor our packages, bring
-all of them as wheels, and put them on PYTHONPATH:
+all of them as wheels, and put them on PYTHONPATH, in a folder of that very name, by which dill knows a library from a script:
 
     pip wheel -w wheels --no-deps .
     pip download -d wheels --no-deps -c constraints.txt annotated-types datasets dill fsspec multiprocess pandas pyarrow pydantic \
         pydantic-core python-dateutil six tree-sitter tree-sitter-go tree-sitter-java tree-sitter-javascript \
         tree-sitter-php tree-sitter-python tree-sitter-ruby tree-sitter-rust tree-sitter-typescript xxhash
-    pip install --no-index --no-deps --target site wheels/*.whl && export PYTHONPATH=site
+    pip install --no-index --no-deps --target site-packages wheels/*.whl && export PYTHONPATH=site-packages
 
 Each step prints its line of JSON at once, has a time of its own, and may fail without the others:
 
