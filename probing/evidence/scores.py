@@ -327,13 +327,14 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     """Rows of means of random attention: of the best of so many heads, and of one on average."""
     test = first.splits.edges["test"]
     direction = first.probed.test.settings.direction
-    validation = first.splits.edges["validation"]
     scored = random_attention(test, direction, heads)
     # the best heads on validation are any heads here: draws of the two splits have nothing in
     # common
-    numbered = enumerate(sorted(np.array(validation.relations)[np.unique(validation.relation)]))
+    chosen_on_validation = sorted(first.hits[HELD_OUT].choice)
     cells = np.zeros((len(RULES), len(KS), 2), int)
-    any_heads = {name: cells + (0, number % heads) for number, name in numbered}
+    any_heads = {
+        name: cells + (0, number % heads) for number, name in enumerate(chosen_on_validation)
+    }
     heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
     by_chance = by_relation(test, direction)
     for protocol in PUBLISHED_FIRST:

@@ -126,7 +126,7 @@ class Hits:
         if n is not None:
             numbers[:] = n
         all_clusters, positions = np.unique(clusters, return_inverse=True)
-        names = np.asarray(groups, object)
+        names = np.asarray(groups)
         parts = {}
         for name in sorted(set(groups)):
             rows = np.flatnonzero(names == name)

@@ -354,6 +354,19 @@ def test_a_config_of_pairs_is_built_checked_and_loaded(built):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("language", ["python", "go"])
+def test_each_candidate_is_kept_or_counted_with_a_reason(built, language):
+    config = built[1].configs[f"{language}_pairs"]
+    found = [
+        candidates(function.code, language)
+        for function in corpus.read("sample", f"{language}_pairs", Skips())
+    ]
+    of_functions = sum(len(reasons) for _, reasons in found)
+    of_pairs = sum(config.skips.counts.values()) - of_functions
+    assert sum(config.functions.values()) + of_pairs == sum(len(pairs) for pairs, _ in found)
+
+
+@pytest.mark.slow
 def test_both_rivals_are_at_chance_on_each_phenomenon(built):
     """By a model that is trained here, on the same half of the repositories, and by weights drawn for tokens."""
     rows = pq.read_table(built[0] / "python_pairs/test.parquet").to_pylist()

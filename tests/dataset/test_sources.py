@@ -291,6 +291,18 @@ def test_published_files_are_found_by_config_in_files_zips_and_folders(tmp_path)
         read_all(str(tmp_path / "folder" / "CodeSyntax_python.json"), "java")
 
 
+@pytest.mark.parametrize("member", ["CodeSyntax.zip", "CodeSyntax_python.json"])
+def test_a_published_file_is_read_up_to_a_size(tmp_path, monkeypatch, member):
+    data = labels(PYTHON)
+    content = data if member.endswith(".json") else zipped({"CodeSyntax_python.json": data})
+    source = write(tmp_path, {member: content})
+    monkeypatch.setattr(published, "LARGEST_FILE", len(data))
+    assert len(read_all(source)) == 1
+    monkeypatch.setattr(published, "LARGEST_FILE", len(data) - 1)
+    with pytest.raises(SourceError, match=f"{len(data)} bytes|larger than"):
+        read_all(source)
+
+
 def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_labels_and_counted(
     tmp_path,
 ):

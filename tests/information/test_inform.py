@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import cut
 from support.commands import run
+from support.references import plain_intervals
 
 import probing
 from codesyntax_dataset.errors import LedgerError
@@ -275,6 +276,18 @@ def test_two_runs_of_one_job(folder, result, tmp_path):
         with pytest.raises(LedgerError, match="two runs of the same job"):
             report(results, tmp_path / "report")
     assert not (tmp_path / "report").exists()
+
+
+def test_p_of_scores_is_corrected_over_relations(folder):
+    ledger = InformationLedger.open(next(folder.glob("*.ledger.parquet")))
+    ledger.rows["words_bits"] += np.random.default_rng(0).exponential(0.3, len(ledger.rows))
+    altered = InformationResult.from_ledger(ledger)
+    frame = probing.scores(altered)
+    rows = frame[(frame["measure"] == "bits") & (frame["against"] == "both")].set_index("group")
+    measured = hits(altered)["bits"]
+    raw = measured.by_group("words", "both").p[0]
+    assert rows.loc[measured.names, "p"].tolist() == pytest.approx(plain_intervals.holm(raw))
+    assert rows.loc[measured.names, "p"].tolist() != pytest.approx(raw)
 
 
 def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 
 from probing.instruments.information.surface import (
     _SET_SIZES,
@@ -142,10 +145,61 @@ def test_structure_by_hand():
     assert (cells(surface, 5)[rows][-1] // 2).tolist() == [0] * 7 + [1, 1]
 
 
+MORE = ["if", "a", ":", "7", "(", "a", ",", "b", ")", "'x'", "[", "b", "]", "8"]
+
+
 def test_grams_share_a_code_where_their_parts_are_equal():
-    surface = Surface.of(row(), WordClasses([]))
-    grams = cells(surface, 1)[SETS["structure"][0] :]
-    back, here = ["end", *"nnmnmnmt"], [*"nnmnmnmtm"]
-    alike = [[pair == other for pair in zip(back, here)] for other in zip(back, here)]
-    assert (grams[0][:, None] == grams[0]).tolist() == alike
-    assert [SETS[name][0] for name in SETS] == [13, 25, 36] and len(grams) == 11
+    """The parts of each gram are features of the other sets, which are worked out by hand above."""
+    code = "if a:\n    " + "".join(MORE[3:])
+    ends = [2, 4, 5, *(10 + np.cumsum([len(word) for word in MORE[3:]])).tolist()]
+    starts = [end - len(word) for end, word in zip(ends, MORE)]
+    one = {"code": code, "token_start": starts, "token_end": ends}
+    assert words_of(one) == MORE
+    surface = Surface.of(one, WordClasses([]))
+    for head in (1, 4, 6):
+        rows = cells(surface, head)
+        known, ahead, back, *_ = rows
+        back2, _, first, opener, caller, _, levels, *_, bracket, _ = rows[13:25]
+        here = np.arange(len(MORE))
+        commas = np.eye(len(MORE), dtype=int)[MORE.index(",") + 1]  # before the second argument
+        parts = [
+            (back, known),
+            (back2, back),
+            (known, ahead),
+            (first, known),
+            (opener, commas),
+            (caller, known),
+            (known,),  # beside the head token's
+            (back,),  # beside the word after the head token
+            (here - head, known),
+            (bracket, levels, known),
+            (known,),  # beside the word before the head token
+        ]
+        assert len(rows) - 25 == len(parts)
+        for gram, of in zip(rows[25:], parts):
+            alike = np.all([part[:, None] == part for part in of], axis=0)
+            assert ((gram[:, None] == gram) == alike).all()
+    assert [SETS[name][0] for name in SETS] == [13, 25, 36]
+    first, second, third = (cells(surface, head)[25:] for head in (0, 1, 3))  # name, name, number
+    assert (first[6] == second[6]).all() and (first[6] != third[6]).all()
+    assert (first[7] != second[7]).all()  # a name and a mark follow
+    assert (first[10] != second[10]).all()  # nothing and a name stand before
+
+
+def test_values_by_hand():
+    """How far a candidate is: in tokens and characters on either side, and from both ends."""
+    head = 3
+    values = Surface.of(row(), WordClasses([])).pairs(head)[1]
+    starts = row()["token_start"]
+    for place, told in enumerate(values.tolist()):
+        expected = []
+        for apart in (place - head, starts[place] - starts[head]):
+            near, far = 1 / (1 + abs(apart)), math.log(1 + abs(apart)) / 2
+            expected += [far, near] if apart > 0 else [0, 0]
+            expected += [far, near] if apart < 0 else [0, 0]
+        expected += [
+            math.log(1 + place) / 2,
+            1 / (1 + place),
+            math.log(1 + len(WORDS) - place) / 2,
+        ]
+        assert told == pytest.approx(expected)

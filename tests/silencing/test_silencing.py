@@ -167,6 +167,7 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind):
     said = {name: verdict(one) for name, one in silencing_effects(result).items()}
     assert said == {COPIED: MOST, OTHER: LESS}
     assert result.left_out["dependent not after its head token"] == (8 if kind == "next" else 0)
+    assert result.run.predicts == kind
 
 
 @pytest.mark.slow
