@@ -192,8 +192,10 @@ def edge_columns(
                 f"edge {index} is {edge!r}, expected (relation, head, first, last) or a mapping with these keys: the "
                 "relation's name and three whole numbers"
             ) from None
-        if not (0 <= head and 0 <= first <= last) or (
-            tokens is not None and max(head, last) >= tokens
+        if (
+            min(head, first) < 0
+            or last < first
+            or (tokens is not None and max(head, last) >= tokens)
         ):
             below = "" if tokens is None else f" and tokens below {tokens}, which the attention has"
             raise CodeSyntaxError(

@@ -66,7 +66,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
+def shared():
     """The folder of reference material that stands beside the project."""
     folder = Path(os.environ.get("CODESYNTAX_SHARED", ROOT.parent / "shared"))
     if not (folder / "data").is_dir():
@@ -122,7 +122,7 @@ def evaluate():
 
 
 @pytest.fixture(scope="session")
-def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dataset_folder(tmp_path_factory):
     """The embedded sample, built: configs `python` and `java`."""
     from codesyntax_dataset.build import build
 
@@ -132,7 +132,7 @@ def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_functions(shared: Path, tmp_path_factory: pytest.TempPathFactory):
+def real_functions(shared, tmp_path_factory):
     """What the build of the real functions of the reference material reports, with the published labels."""
     from codesyntax_dataset.build import build
 
@@ -141,7 +141,7 @@ def real_functions(shared: Path, tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="session")
-def tiny_model(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_model(dataset_folder, tmp_path_factory):
     """A folder with a BERT of 2 layers and 3 heads, random weights, and the embedded encoder's tokenizer.
 
     The weights are large enough for its attention to be far from uniform. It has the first sub-tokens of the encoder and
@@ -149,18 +149,13 @@ def tiny_model(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
     """
     import pyarrow.parquet as pq
     import torch
+    from support.models.random_models import sizes
     from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizer
 
     from probing.models.location import embedded_model
 
     torch.manual_seed(0)
-    sizes = {
-        "num_hidden_layers": 2,
-        "num_attention_heads": 3,
-        "hidden_size": 48,
-        "intermediate_size": 96,
-    }
-    model = BertModel(BertConfig(**sizes, initializer_range=0.3))
+    model = BertModel(BertConfig(**sizes(heads=3, hidden=48, inner=96), initializer_range=0.3))
     tokenizer = AutoTokenizer.from_pretrained(embedded_model())
     kept = set(range(8000))
     for file in dataset_folder.glob("*/*.parquet"):
@@ -199,7 +194,7 @@ def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
 
 
 @pytest.fixture(scope="session")
-def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def few_functions(dataset_folder, tmp_path_factory):
     """The embedded sample cut to 40 functions of test and 30 of validation."""
     return cut(
         dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30
@@ -207,7 +202,7 @@ def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="session")
-def fewer_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fewer_functions(dataset_folder, tmp_path_factory):
     """The embedded sample cut to 20 functions of test and 15 of validation: for tests in which no score matters."""
     return cut(
         dataset_folder, tmp_path_factory.mktemp("fewer") / "codesyntax", test=20, validation=15
@@ -215,7 +210,7 @@ def fewer_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def smaller(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch) -> None:
+def smaller(tiny_model, tmp_path_factory, monkeypatch):
     """The sample has some of its projects, and the embedded encoder is a tiny one, for tests in which no score matters."""
     from codesyntax_dataset import sources
     from codesyntax_dataset.sources import SAMPLE
@@ -240,7 +235,7 @@ def smaller(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypa
 
 
 @pytest.fixture(scope="session")
-def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.TempPathFactory):
+def evidence(tiny_model, few_functions, tmp_path_factory):
     """What there is to publish about the tiny model on some functions in Python."""
     from probing import probe
     from probing.evidence.gather import find, gather
@@ -252,7 +247,7 @@ def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture(scope="module")
-def surfaces_learned_once() -> Iterator[None]:
+def surfaces_learned_once():
     """What words and positions tell is learned once of the same functions, which takes most of the time of `inform`."""
     from probing.instruments.information import learn
 
@@ -271,7 +266,7 @@ def surfaces_learned_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def unrendered() -> Iterator[None]:
+def unrendered():
     with figures_unrendered():
         yield
 
@@ -300,14 +295,3 @@ def texts_of(figure) -> str:
         for text in (axis.title, axis.xaxis.label, *axis.texts)
     ]
     return str(texts)
-
-
-@pytest.fixture(scope="module")
-def one_thread():
-    """For models so small that threads would mostly wait for each other."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

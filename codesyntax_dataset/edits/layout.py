@@ -42,6 +42,5 @@ def layout(function: Function) -> list[Change]:
                 changes.append(
                     Change(start, start, f"{indentation}{function.editing.comment} {words}\n")
                 )
-        if start < end:
-            changes.append(Change(start, end, indentation))
+        changes.append(Change(start, end, indentation))
     return changes

@@ -93,7 +93,7 @@ def separators(code: Code) -> Iterator[Site]:
                 yield Site(token.start, token.end, ";", around.first, token.first)
         else:
             for node in token.ancestors():
-                if code.token(node.first) in ("{", "(") and node.first < token.first:
+                if code.token(node.first) in ("{", "("):
                     yield Site(token.start, token.end, ",", node.first, token.first)
                     break
 
@@ -223,7 +223,7 @@ def argument_order(code: Code) -> Iterator[Site]:
         ):
             continue
         places = [index for index, part in enumerate(parts) if part.type in named]
-        if places and 0 < places[0] and places == [*range(places[0], len(parts))]:
+        if places and places[0] and places == [*range(places[0], len(parts))]:
             positional, first, last = parts[places[0] - 1], parts[places[0]], parts[-1]
             if code.of(positional) in ("self", "cls"):
                 continue
@@ -267,14 +267,14 @@ def distinct_parameters(code: Code) -> Iterator[Site]:
         names = []
         for part in node.children:
             inner = part
-            while inner.type not in ("identifier", "variable_name") and inner.children:
+            while inner.type != "variable_name" and inner.children:
                 kinds = [
                     child
                     for child in inner.children
                     if child.type in ("identifier", "variable_name")
                 ]
                 inner = kinds[0] if kinds else inner.children[0]
-            if inner.type in ("identifier", "variable_name") and part.type not in ("{", "["):
+            if inner.type in ("identifier", "variable_name"):
                 names.append(inner)
         yield from _pairs_of_names(code, names, "")
 

@@ -128,7 +128,7 @@ def _statement(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     node = token.parent
     while node is not None and node.type in _CLAUSES:
         node = node.parent
-    if node is not None and node.first < token.first:
+    if node is not None:
         yield node.first, token.first
 
 

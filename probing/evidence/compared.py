@@ -105,12 +105,12 @@ def _by_place(side: StrPath, among: Sequence[Probed]) -> dict[_Place, Probed]:
     else:
         probed = [result for result in among if _is_named(result, path)]
     if not probed:
-        names = list(dict.fromkeys(result.test.settings.model for result in among))
+        names = list(dict.fromkeys(result.settings.model for result in among))
         raise UnknownName("result or name of a model among the results", str(side), names)
-    models = [result for result in probed if result.test.settings.control is None] or probed
+    models = [result for result in probed if result.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
     for model in models:
-        settings = model.test.settings
+        settings = model.settings
         shared = _Place(*(getattr(settings, name) for name in _Place._fields))
         if shared in places:
             files = " and ".join(str(result.files["test"]) for result in (places[shared], model))
@@ -121,7 +121,7 @@ def _by_place(side: StrPath, among: Sequence[Probed]) -> dict[_Place, Probed]:
 
 def _is_named(probed: Probed, side: Path) -> bool:
     """True if this is the model `side`, or its checkpoint in the folder `side`."""
-    model = probed.test.settings.model
+    model = probed.settings.model
     if str(side) == model or side.parent.name != model:
         return str(side) == model
     from probing.models.location import step_of  # which asks the Hub, and imports what does
@@ -146,7 +146,7 @@ def compared_heads(first: Probed, second: Probed) -> ModelsCompared | None:
     hits = difference.hits
     systems = ("first", "second")
     first_mean, second_mean = (float(hits.mean(system).value[0]) for system in systems)
-    settings = first.test.settings
+    settings = first.settings
     return ModelsCompared(
         names=_names(first, second),
         config=settings.config,

@@ -65,6 +65,11 @@ class Probed:
     validation: ProbeResult
     files: dict[str, Path]
 
+    @property
+    def settings(self) -> Settings:
+        """Those of the split that is scored."""
+        return self.test.settings
+
     def only(self, test: np.ndarray, validation: np.ndarray) -> Probed:
         """The same, restricted to these functions of the two splits."""
         return Probed(_only(self.test, test), _only(self.validation, validation), self.files)
@@ -134,7 +139,7 @@ def comparable(paths: Paths) -> dict[SharedSettings, list[Probed]]:
     """
     groups: dict[SharedSettings, list[Probed]] = {}
     for pair in find(paths):
-        settings = pair.test.settings
+        settings = pair.settings
         if settings.config not in CONFIGS:
             raise LedgerError(
                 f"{pair.files['test']}: {UnknownName('config', settings.config, CONFIGS)}"
@@ -284,7 +289,7 @@ class Evidence:
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Protocol -> comparison with the best baseline; empty for controls with other labels."""
-        if self.probed.test.settings.control in RELABELLED:
+        if self.probed.settings.control in RELABELLED:
             return {}
         return {
             protocol: compare(chosen, self.splits.rivals[protocol][BEST_BASELINE])
@@ -400,7 +405,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     results on different data, configs, splits or directions, or without common functions, and if
     the labels of the data differ.
     """
-    settings = [model.test.settings for model in probed]
+    settings = [model.settings for model in probed]
     for name in SharedSettings._fields:
         if len(values := {str(getattr(model, name)) for model in settings}) > 1:
             raise LedgerError(

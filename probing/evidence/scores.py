@@ -258,7 +258,7 @@ def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[lis
     for member in evidence:
         means = {protocol: compared.mean for protocol, compared in member.comparisons.items()}
         differences.append(means)
-        if member.probed.test.settings.control is None:
+        if member.probed.settings.control is None:
             models.append(means)
     for protocol in (*PUBLISHED_FIRST, BEYOND_OFFSET):
         claims = [means for means in models if protocol in means]
@@ -285,7 +285,7 @@ def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: boo
         yield from shown.rows(differences[protocol], MODEL, BEST_BASELINE)
         if protocol == BEYOND_OFFSET:
             cells |= _WITHOUT_MODEL
-            for kind in kinds_of(member.probed.test.settings.config):
+            for kind in kinds_of(member.probed.settings.config):
                 rival = member.splits.rivals[protocol][kind]
                 yield from _Slice(rival.hits, cells, _rule_and_k).by_rule_and_k(kind, groups)
 
@@ -326,7 +326,7 @@ def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Itera
 def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     """Rows of means of random attention: of the best of so many heads, and of one on average."""
     test = first.splits.edges["test"]
-    direction = first.probed.test.settings.direction
+    direction = first.probed.settings.direction
     scored = random_attention(test, direction, heads)
     # the best heads on validation are any heads here: draws of the two splits have nothing in
     # common

@@ -73,9 +73,11 @@ def evaluate(
 
     Args:
         model: a transformers model in float32, bfloat16 or float16, on any device, with or without
-        its head. tokenizer: its own. language: of the functions: one of code. functions: how many
-        are drawn from each split, and how many minimal pairs; always the same. A quarter of them is
-            masked.
+            its head.
+        tokenizer: its own.
+        language: of the functions: one of code.
+        functions: how many are drawn from each split, and how many minimal pairs; always the same.
+            A quarter of them is masked.
 
     Returns:
         Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the

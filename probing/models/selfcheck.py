@@ -62,8 +62,7 @@ def self_check(encoder: EncoderT) -> EncoderT:
     says; raises FailedCheck."""
     encoder.check_tokenizer()
     config = getattr(encoder.model, "config", None)
-    local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
-    length = _LENGTH_WITH_WINDOW if local else _LENGTH
+    length = _LENGTH_WITH_WINDOW if getattr(config, "sliding_window", None) else _LENGTH
     texts, _ = encoder.examined_texts(length)
     first, _, other = texts
     together = encoder.inputs(texts[:2])

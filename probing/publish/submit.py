@@ -125,8 +125,7 @@ def submission(
 
     Args:
         results: files or folders of attention probes, as in `find`, and of masking; of several
-        models, `model` says
-            which.
+            models, `model` says which.
         model: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in
             RESULTS_FILE.
         dataset: the dataset on the Hub with the labels of the results.

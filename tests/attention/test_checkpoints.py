@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from support.commands import run
+from support.files import contents
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import ModelError
@@ -15,8 +16,6 @@ from probing.instruments.attention import probe as module
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import load
 from probing.models.location import Checkpoint, checkpoints, locate, step_of
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 SOME = {"limit": 6}
 STEPS = [0, 8, 300]
@@ -41,9 +40,7 @@ def hub(training, tmp_path, monkeypatch):
     """A Hub with the same checkpoints as branches, and one of them as another branch, too."""
     with LoopbackHub() as hub:
         for step in STEPS:
-            files = {
-                file.name: file.read_bytes() for file in (training / f"step-{step:06}").iterdir()
-            }
+            files = contents(training / f"step-{step:06}")
             hub.add("user/run", files, revision=f"step{step}", type="model")
         heads = hub.repositories["model", "user/run"].heads
         heads["newest"] = heads["main"] = heads["step300"]
@@ -52,7 +49,7 @@ def hub(training, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "step"),
+    "name, step",
     [
         ("step-000128", 128),
         ("step1000", 1000),
@@ -109,7 +106,7 @@ def test_revisions_of_a_model_on_the_hub_are_commits(hub, training, dataset_fold
 
 
 @pytest.mark.parametrize(
-    ("revisions", "reason"),
+    "revisions, reason",
     [
         (["step0", "step9"], "'user/run': .*step9"),
         (

@@ -36,11 +36,10 @@ from probing.instruments.attention.errors import (
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import FirstChoices
 from probing.instruments.attention.runner import Runner
+from probing.report.relations import error_parts
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 SOME = 8  # functions
 
@@ -220,7 +219,7 @@ def classify(code, language, head, dependent, chosen):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    "chosen, expected",
     [
         (-1, "no prediction"),
         (("if",), "no prediction"),  # the reading token itself
@@ -258,7 +257,7 @@ RUBY = "def f(x)\n  return x + @y.z?(:s)\nend"
 
 
 @pytest.mark.parametrize(
-    ("code", "language", "head", "dependent", "chosen", "expected"),
+    "code, language, head, dependent, chosen, expected",
     [
         # another `item`; of a head that is punctuation, the class is that
         (PYTHON, "python", ("item", 1), ("size",), ("item", 2), SAME),
@@ -307,7 +306,7 @@ def test_line_breaks_and_indentation(line_break):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    "chosen, expected",
     [
         (("{", 2), "bracket"),
         ((";", 0), "separator"),
@@ -433,6 +432,8 @@ def test_command(result, tiny_model, dataset_folder):
     ):
         assert words in printed.stdout
     assert load(errors_path(path)) == analysis
+    for _, edges, errors, head, *_ in error_parts(analysis, "last")[0].rows:
+        assert (head is None) == (errors == edges)
     told = run(*arguments, "--json")
     assert json.loads(told.stdout)["rules"] == analysis.model_dump()["rules"]
     missing = run("errors", path.with_name("none.json"), status=1)
@@ -440,7 +441,7 @@ def test_command(result, tiny_model, dataset_folder):
 
 
 @pytest.mark.parametrize(
-    ("kind", "texts"),
+    "kind, texts",
     [
         (
             "literal",
@@ -471,7 +472,7 @@ def test_command(result, tiny_model, dataset_folder):
         ),
         (
             "operator",
-            ["=>", "<=>", "?->", "??=", "=~", "<<", "%", "/", "<-", ":=", "::", "..=", "&&="],
+            "=> <=> ?-> ??= =~ << % / <- := :: ..= &&=".split(),
         ),
         ("keyword", ["while"]),
         ("other", ["# a 'comment'", "#'comment'", "some text", "§"]),

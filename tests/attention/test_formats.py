@@ -42,7 +42,7 @@ def test_results_say_what_they_said(file):
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    "change, reason",
     [
         (lambda fields: fields["scores"]["any"].update({"3": 12.5}), "other scores"),
         (lambda fields: fields["settings"].update(dtype="bfloat16"), "other settings"),

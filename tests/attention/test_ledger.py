@@ -43,7 +43,7 @@ def same(a, b):
     return content(a) == content(b)
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(2, 3), (1, 1)])
+@pytest.mark.parametrize("layers, heads", [(2, 3), (1, 1)])
 def test_round_trip_and_same_bytes(tmp_path, layers, heads):
     ledger = ledger_of([0, 0, 1, 4, 4], layers, heads)
     ledger.save(tmp_path / "a.parquet")

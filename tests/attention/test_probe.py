@@ -139,7 +139,7 @@ TO_EMPTY_TOKENS = {
 token without characters (the end of a block): the published procedure finds those behind all other tokens, ours never."""
 
 
-@pytest.mark.parametrize(("language", "trim"), [("python", True), ("java", False)])
+@pytest.mark.parametrize("language, trim", [("python", True), ("java", False)])
 def test_reference_scores_of_a_byte_level_tokenizer(shared, language, trim):
     """Whether offsets leave out spaces changes nothing that the model reads, and no score."""
     folder = shared / "data/masked_model"
@@ -177,7 +177,7 @@ def test_reference_scores_of_a_byte_level_tokenizer(shared, language, trim):
 
 
 @pytest.fixture(scope="module")
-def result(tiny_model, fewer_functions) -> ProbeResult:
+def result(tiny_model, fewer_functions):
     return probe(tiny_model, fewer_functions, "python")
 
 
@@ -229,7 +229,7 @@ def test_saved_and_computed_again(result, tmp_path):
     assert again.to_json() == result.to_json()
 
 
-@pytest.mark.parametrize(("size", "threads"), [(1, 1), (8, 2)])
+@pytest.mark.parametrize("size, threads", [(1, 1), (8, 2)])
 def test_scores_do_not_depend_on_batches_or_threads(
     size, threads, result, tiny_model, fewer_functions, monkeypatch
 ):
@@ -388,13 +388,29 @@ def test_bad_data(tiny_model, fewer_functions, tmp_path):
 
 def test_every_config_name_is_a_config():
     assert set(CONFIGS) == {
-        "python", "python_with_new_lines", "java", "java_with_new_lines", "java_skip_semicolon",
-        "english", "english_space_after", "german", "german_space_after", "ud", "ud_space_after",
-        "python_exact", "java_exact", *(name for name, language in LANGUAGES.items() if language.variants[0] == EXACT),
+        "python",
+        "python_with_new_lines",
+        "java",
+        "java_with_new_lines",
+        "java_skip_semicolon",
+        "english",
+        "english_space_after",
+        "german",
+        "german_space_after",
+        "ud",
+        "ud_space_after",
+        "python_exact",
+        "java_exact",
+        *(name for name, language in LANGUAGES.items() if language.variants[0] == EXACT),
         *(f"{name}_interpolated" for name in ("python", "javascript", "typescript", "php", "ruby")),
-        *(f"{name}_{edit.replace('-', '_')}" for name, language in LANGUAGES.items() if language.editing for edit in EDITS),
+        *(
+            f"{name}_{edit.replace('-', '_')}"
+            for name, language in LANGUAGES.items()
+            if language.editing
+            for edit in EDITS
+        ),
         *(f"{name}_pairs" for name, language in LANGUAGES.items() if language.editing),
-    }  # fmt: skip
+    }
 
 
 # Interruption, two runs, several processes ---------------------------------------------------------------------------
@@ -557,7 +573,7 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "reason"),
+    "name, value, reason",
     [
         ("weights", "norm", "weights is 'norm', expected 'attention'"),
         (

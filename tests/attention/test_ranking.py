@@ -115,7 +115,7 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
 
 
 @pytest.mark.parametrize(
-    ("direction", "edges_at_once"),
+    "direction, edges_at_once",
     [(HEAD_TO_DEPENDENT, [3, 3, 3, 2, 3, 3, 1, 1]), (DEPENDENT_TO_HEAD, [3, 3, 2])],
 )
 def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_once):
@@ -147,7 +147,7 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("direction", "kind"),
+    "direction, kind",
     [
         (HEAD_TO_DEPENDENT, "both ways"),
         (DEPENDENT_TO_HEAD, "causal"),

@@ -6,17 +6,12 @@ import shutil
 
 import pytest
 from support.commands import run
+from support.files import contents
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import probe, probe_models
 from probing.instruments.attention import probe as several
 from probing.models.location import trainings
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def left_in(folder):
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 @pytest.fixture
@@ -54,9 +49,9 @@ def test_each_is_as_if_it_were_probed_alone(models, dataset_folder, monkeypatch)
         isinstance(one.error, ModelError) == (one.model == "nobody") == (one.result is None)
         for one in done
     )
-    assert len(left_in(models / "results")) == 8
+    assert len(contents(models / "results")) == 8
     probe("two", dataset_folder, limit=5, output=models / "alone")
-    assert left_in(models / "alone").items() <= left_in(models / "results").items()
+    assert contents(models / "alone").items() <= contents(models / "results").items()
     monkeypatch.setattr(several, "run", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         list(probe_models(["one", "two"], dataset_folder, **some))
@@ -76,7 +71,7 @@ def test_the_command_line_says_at_the_end_what_failed(models, dataset_folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "words"),
+    "arguments, status, words",
     [
         ("", 2, "give a MODEL, or several"),
         ("a b --revision c", 2, "--revision is that of one model: give MODEL@REVISION"),

@@ -16,7 +16,7 @@ FIRST_SUB_TOKEN = np.array([1, 2, 2, -1, -1, 3], np.int32)
 
 @pytest.mark.parametrize("direction", [HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD])
 @pytest.mark.parametrize(
-    ("reader", "sought", "is_tied"),
+    "reader, sought, is_tied",
     [
         (0, 1, True),  # 2 has the same weight in the row of 0
         (1, 2, False),  # the only twin is the reading token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 
 import datasets
@@ -17,6 +18,7 @@ from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, SourceError
 from codesyntax_dataset.network import hub_answers, is_hub_id
+from probing.cli import main
 from probing.evidence.verify import verify
 from probing.instruments.attention.errors import analyse
 from probing.models.load import doctor
@@ -35,7 +37,7 @@ def pair(tiny_model):
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    "call, words",
     [
         (lambda: annotate(3, "python"), "code is 3, expected text"),
         (lambda: tokenize(CODE.encode(), "python"), "code is b'def"),
@@ -131,6 +133,16 @@ def test_public_names():
         getattr(module, name) for module in (probing, codesyntax_dataset) for name in module.__all__
     )
     assert probing.__version__ == codesyntax_dataset.__version__
+
+
+def test_the_split_that_nobody_names_is_test():
+    for name in {*probing.__all__} - {"__version__"}:
+        parameters = inspect.signature(getattr(probing, name)).parameters
+        defaults = [parameters[of].default for of in ("split", "splits") if of in parameters]
+        assert defaults in ([], ["test"], [("test",)]), name
+    for name in "inform mask prefer surprise".split():
+        (option,) = (of for of in main.commands[name].params if of.name == "splits")
+        assert [*option.default] == ["test"], name
 
 
 # Names, and a network that is not there --------------------------------------------------------------------------------

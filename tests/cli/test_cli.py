@@ -6,10 +6,9 @@ import importlib
 import json
 import os
 import subprocess
-import sys
 
 import pytest
-from support.commands import run
+from support.commands import python, run
 from support.evidence.masked_entries import masked
 
 import probing
@@ -39,7 +38,7 @@ def test_help_imports_nothing_heavy():
         "heavy = {'torch', 'transformers', 'datasets', 'evaluate', 'numpy', 'pyarrow', 'rich'}\n"
         "print('imported:', [name for name in sys.modules if name in heavy or name.startswith('tree_sitter')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
     assert "Usage:" in done.stdout
     assert done.stdout.endswith("imported: []\n")
 
@@ -59,9 +58,8 @@ def test_results_are_scored_and_compared_without_what_takes_long_to_import(evide
         "'huggingface_hub.hf_api', 'huggingface_hub.file_download'}\n"
         "print('imported:', sorted(heavy & set(sys.modules)))"
     )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert "T1" in done.stdout and "Difference" in done.stdout, done.stderr
+    done = python(code, tmp_path)
+    assert "T1" in done.stdout and "Difference" in done.stdout
     assert done.stdout.endswith("imported: []\n")
 
 
@@ -113,14 +111,15 @@ def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch)
     for name in ("one", "two"):
         code = f"def {name}(x):\n    if x.a:\n        return x.b({name})\n"
         (tmp_path / "code" / f"{name}.py").write_text(code)
-    asked = ("probe", tiny_model, "--data code --split test --json")
+    asked = ("probe", tiny_model, "--data code --json")
     first, second = run(*asked), run(*asked)
     assert (
         "code has code, and is no dataset: building one of it in the folder codesyntax-code"
         in first.stderr
     )
     assert first.stdout == second.stdout
-    assert json.loads(first.stdout)["settings"]["data"].startswith("codesyntax-code@")
+    settings = json.loads(first.stdout)["settings"]
+    assert settings["data"].startswith("codesyntax-code@") and settings["split"] == "test"
     (tmp_path / "alone").mkdir()
     (tmp_path / "code/one.py").rename(tmp_path / "alone/one.py")
     lacking = run("probe", tiny_model, "--data alone --split validation", status=1)

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from support.commands import run
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
+from support.commands import run
 
 from probing.cli import main
 
@@ -99,11 +100,8 @@ def test_a_mistake(folder, before, monkeypatch, line):
 
 def test_a_folder_whose_name_breaks_a_line(folder, tmp_path):
     shutil.copytree(folder / "tiny", tmp_path / "tiny\nmodel")
-    done = CliRunner().invoke(main, ["doctor", str(tmp_path / "tiny\nmodel")])
-    assert (
-        done.exit_code == 1
-        and "has characters that no table can show: rename the folder" in done.stderr
-    )
+    done = run("doctor", tmp_path / "tiny\nmodel", status=1)
+    assert "has characters that no table can show: rename the folder" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -112,14 +110,9 @@ def test_score_takes_a_folder_or_a_result_as_report_does(folder):
     results = folder / "results"
     (ledger,) = results.glob("*.parquet")
     (result,) = results.glob("*.json")
-    printed = CliRunner().invoke(main, ["score", str(ledger)]).stdout
+    printed = run("score", ledger).stdout
     assert "mean of" in printed
     altered = folder / "altered/result.json"  # its numbers are not printed, but those of its ledger
     # a ledger given twice is scored once
-    for given in (
-        [results],
-        [result],
-        [altered],
-        [result, ledger, results],
-    ):
-        assert CliRunner().invoke(main, ["score", *map(str, given)]).stdout == printed
+    for given in ([results], [result], [altered], [result, ledger, results]):
+        assert run("score", *given).stdout == printed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -102,7 +101,7 @@ def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("column", "complaint"),
+    "column, complaint",
     [
         ("contents", r"a.parquet: the column 'contents' is not there; it has content, size"),
         ("size", r"a.parquet: the column 'size' holds int64, expected text; it has content, size"),
@@ -171,7 +170,7 @@ def test_a_dataset_of_a_column_is_the_same_each_time_and_its_card_says_what_it_i
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch) -> Iterator[None]:
+def hub(tmp_path, monkeypatch):
     """One that this process talks to, with corpora in folders, in configs and as lines of JSON."""
     content = {"content": ["def f(): pass", "def g(): pass"], "repo": ["a/a", "b/b"]}
     python = write(tmp_path / "python.parquet", **content).read_bytes()
@@ -190,7 +189,7 @@ def hub(tmp_path, monkeypatch) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize(
-    ("source", "file"),
+    "source, file",
     [
         ("owner/stack/data/python@main", "data/python/a.parquet"),
         ("owner/configs", "p/a.parquet"),
@@ -208,7 +207,7 @@ def test_corpora_on_the_hub_are_read_by_folder_config_and_revision(source, file)
 @pytest.mark.slow
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize(
-    ("source", "column", "reason"),
+    "source, column, reason",
     [
         (
             "owner/configs",

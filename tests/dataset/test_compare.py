@@ -15,7 +15,7 @@ from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
 from codesyntax_dataset.schema import Annotation, Edge, Skips
 from codesyntax_dataset.sources import read
-from probing.report.dataset import compare_labels
+from probing.report.dataset import _shortened, compare_labels
 
 BOTH = ["python", "python_exact"]
 
@@ -81,6 +81,19 @@ def test_a_text_that_ends_without_a_line_break():
     assert found["Attribute:value->attr", "moved"] == 1
 
 
+def test_brackets_and_line_breaks_at_the_ends_make_no_other_edge():
+    code = "def f():\n    x = a\n    return (b, c)\n"
+    assert told(code, ["paper", "with_new_lines"])["Assign:target->value", "kept"] == 1
+    assert told(code, ["paper", "exact"])[CHILDREN, "gone"] == 0
+
+
+def test_the_example_is_the_shortest():
+    codes = ["def f():\n    g(a)\n", "def f():\n    gg(a)\n"]
+    for order in (codes, codes[::-1]):
+        kept = compare(order, BOTH).relations["Call:func->args"]["kept"]
+        assert kept.example.code == "g(a"
+
+
 def test_edges_inside_of_a_string():
     found = told("def f(a):\n    return f'{a.b} {a}' + c.d", ["exact", "interpolated"])
     assert {kind for relation, kind in found if relation == "Attribute:value->attr"} == {
@@ -129,7 +142,7 @@ def test_differences_in_the_sample_have_examples():
 
 
 @pytest.mark.parametrize(
-    ("configs", "error", "message"),
+    "configs, error, message",
     [
         (
             ["python"],
@@ -138,7 +151,6 @@ def test_differences_in_the_sample_have_examples():
         ),
         (["python", "python"], ArgumentError, "two different ones"),
         (["python", "java"], ArgumentError, "two different ones of one language"),
-        (["python"], ArgumentError, "expected two different ones"),
         (["python", "python_layout"], ArgumentError, "python_layout is made of changed functions"),
         (["english", "english_space_after"], ArgumentError, "people label English in treebanks"),
         (["python", "python_exakt"], UnknownName, "did you mean 'python_exact'"),
@@ -184,7 +196,7 @@ BEFORE = {  # code -> edges of labels 1.2 that are others now, by texts, and rel
 }
 
 
-@pytest.mark.parametrize(("language", "code"), BEFORE)
+@pytest.mark.parametrize("language, code", BEFORE)
 def test_labels_of_an_earlier_version(language, code):
     moved, new = BEFORE[language, code]
     tokens, edges = annotate(code, language, "exact")
@@ -199,3 +211,9 @@ def test_labels_of_an_earlier_version(language, code):
         for kind in CHANGES[1:]
     }
     assert differing == {"moved": {relation for relation, *_ in moved}, "new": new, "gone": set()}
+
+
+def test_texts_of_examples_are_shown_without_their_middle_if_they_are_long():
+    assert _shortened("a\n" * 30) == "a " * 29 + "a"
+    assert _shortened(f"{'a' * 30} {'b' * 29}") == f"{'a' * 30} {'b' * 29}"
+    assert _shortened(f"{'a' * 30} {'b' * 30}") == f"{'a' * 30}…{'b' * 30}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
+from support.commands import python
+from support.files import contents
 
 from codesyntax_dataset import shards
 from codesyntax_dataset.build import build
@@ -38,17 +38,9 @@ build.build("sample", ["python"], sys.argv[2], engine="ray", num_proc=2)
 )
 def test_ray_gives_the_bytes_of_here_though_a_worker_is_killed(tmp_path):
     here, there = build("sample", ["python"], tmp_path / "here").output, tmp_path / "there"
-    command = [sys.executable, "-c", ON_RAY, str(tmp_path / "killed"), str(there)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    python(ON_RAY, tmp_path / "killed", there)
     assert (tmp_path / "killed").exists()
-    names = sorted(path.relative_to(here) for path in here.rglob("*"))
-    assert names == sorted(path.relative_to(there) for path in there.rglob("*"))
-    assert all(
-        (here / name).read_bytes() == (there / name).read_bytes()
-        for name in names
-        if (here / name).is_file()
-    )
+    assert contents(here) == contents(there)
 
 
 def test_without_ray_the_engine_says_how_to_get_it(tmp_path, monkeypatch):
@@ -108,6 +100,7 @@ def test_a_ray_that_we_start_lets_nobody_else_in(ray):
 
 
 def test_a_cluster_has_its_own_token(ray):
+    ray.cluster_resources = dict  # of a cluster that begins its machines when there is work
     with socket.create_server(("127.0.0.1", 0)) as server:
         os.environ["RAY_ADDRESS"] = address = f"127.0.0.1:{server.getsockname()[1]}"
         with shards.engine("ray", None):

@@ -64,7 +64,7 @@ def golden():
     ]
 
 
-@pytest.mark.parametrize(("language", "code", "variant", "tokens", "edges"), golden())
+@pytest.mark.parametrize("language, code, variant, tokens, edges", golden())
 @pytest.mark.slow
 def test_golden_pairs(language, code, variant, tokens, edges):
     annotation = annotate(code, language, variant)
@@ -204,7 +204,7 @@ def test_code_that_does_not_parse_is_refused(language, code):
 
 
 @pytest.mark.parametrize(
-    ("language", "code", "line", "column"),
+    "language, code, line, column",
     [
         ("python", "def f(x):\n    return x\n    y = = 1\n", 3, 8),
         ("java", "void f() {\n  g();\n  x = = a;\n}", 3, 6),
@@ -223,7 +223,7 @@ def test_what_cannot_be_read_has_its_place(language, code, line, column):
 
 
 @pytest.mark.parametrize(
-    ("language", "misread", "read"),
+    "language, misread, read",
     [
         ("java", "void f() { g((a.b) - c * d); }", "void f() { g(((a.b)) - c * d); }"),
         (
@@ -273,7 +273,7 @@ READ = {
     "rust": [
         "fn f() { break (a).b }",
         "fn f() { break (a) + b }",
-        "fn f() { break (a)(b); break [a][0]; break || a; }",
+        "fn f() { break (a)(b); break [a][0]; break || a; break ..a; }",
         "fn f() { let x = y..; s..[n][0]; for i in -5..-1 { return ..(a + b) } }",
     ],
     "typescript": [
@@ -294,6 +294,7 @@ READ = {
         "x = a && b! || new C!(d!)",
         "async () => x + await new C!(d) || !new E!(f)",
         "x = <T>y!",
+        "x = a < b < c && f(new C!(d), e!)",
         "y = delete a!.b",
         "if (!compare!(x, y)) return!x!.z === a.return!().b",
         "z = toHex(a! ?? b!) + 'c!' + `${d!}!`",
@@ -304,7 +305,7 @@ READ = {
 
 
 @pytest.mark.parametrize(
-    ("language", "code"), [(language, code) for language in READ for code in READ[language]]
+    "language, code", [(language, code) for language in READ for code in READ[language]]
 )
 @pytest.mark.slow
 def test_what_another_grammar_reads(language, code):
@@ -337,10 +338,12 @@ def test_a_comment_over_which_a_grammar_stumbles():
     assert spell_edges(exact(code, "python")) == spell_edges(exact(bare, "python"))
 
 
-def test_a_line_break_in_brackets_over_which_a_grammar_stumbles():
+@pytest.mark.parametrize(("opening", "closing"), ["()", "[]", "{}"])
+def test_a_line_break_in_brackets_over_which_a_grammar_stumbles(opening, closing):
     """Python ignores columns inside brackets; its grammar takes less of them in a call of `print` for a block's end."""
     lines = (
-        "def f(x):\n    if x:\n        print('%s' %\n     (x.y, # y\n  2))\n    else:\n        print('' %\n (x))\n"
+        f"def f(x):\n    if x:\n        print('%s' %\n     {opening}x.y, # y\n  2{closing})\n"
+        "    else:\n        print('' %\n (x))\n"
         "        x[0] = \\\n    x.y\n"
     )
     code = lines.replace(" %\n", " % ").replace(" # y\n", "").replace("\\\n", "")

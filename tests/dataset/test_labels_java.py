@@ -95,18 +95,7 @@ def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, rando
     assert places_of(code) == javalang_places(code)
 
 
-LEVELS = [
-    ["||"],
-    ["&&"],
-    ["|"],
-    ["^"],
-    ["&"],
-    ["==", "!="],
-    ["<", ">"],
-    ["<<"],
-    ["+", "-"],
-    ["*", "/", "%"],
-]
+LEVELS = [*map(str.split, "||, &&, |, ^, &, == !=, < >, <<, + -, * / %".split(","))]
 
 
 @pytest.mark.slow
@@ -202,7 +191,7 @@ def test_literals_and_operators_are_javalangs(words):
 
 
 @pytest.mark.parametrize(
-    ("source", "text"),
+    "source, text",
     [
         (r"'\u0041'", "'A'"),
         (r"'\uuu0041'", "'A'"),
@@ -266,7 +255,7 @@ def test_the_variable_of_a_pattern_may_follow_its_type_at_once():
 
 
 @pytest.mark.parametrize(
-    ("code", "line", "column", "message"),
+    "code, line, column, message",
     [
         ("", 1, 0, "found none"),
         ("  // nothing\n", 1, 0, "found none"),
@@ -342,7 +331,7 @@ DEPTH = 3000
 
 
 @pytest.mark.parametrize(
-    ("body", "edges"),
+    "body, edges",
     [
         # Assign, value, left and right, DEPTH operands behind the first
         (

@@ -22,7 +22,7 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize(("language", "code", "variant", "tokens", "edges"), GOLDEN)
+@pytest.mark.parametrize("language, code, variant, tokens, edges", GOLDEN)
 def test_golden_pairs(language, code, variant, tokens, edges):
     """Tokens and edges that were worked out by hand from the published rules."""
     annotation = annotate(code, language, variant)
@@ -43,7 +43,7 @@ def test_golden_pairs_show_every_relation(language):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("language", "variant"),
+    "language, variant",
     [(language, variant) for language, variants in PUBLISHED.items() for variant in variants],
 )
 @pytest.mark.parametrize("split", [pytest.param("test", marks=pytest.mark.long), "valid"])

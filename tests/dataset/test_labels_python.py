@@ -21,6 +21,7 @@ from support.labels.grammars import expand
 from support.labels.python_snippets import ALWAYS, BOUNDS, LATER, NEVER
 
 from codesyntax_dataset import ParseError, annotate, tokenize
+from codesyntax_dataset.languages.blocks import by_indentation
 from codesyntax_dataset.schema import Annotation, check
 
 PUBLISHED = ["paper", "with_new_lines"]
@@ -53,7 +54,7 @@ def plain(annotation: Annotation) -> tuple[list[str], list[tuple]]:
 
 
 @pytest.mark.parametrize(
-    ("code", "texts"),
+    "code, texts",
     [  # by the rules of the tokenize module's documentation, and what Python 3.9.18 gave
         ('print "a", `b`\n', 'print¦"a"¦,¦ ¦`¦b¦`¦\n¦'),
         ("exec c in d", "exec¦c¦in¦d¦¦"),
@@ -78,7 +79,7 @@ def test_tokens_of_code_that_need_not_parse(code, texts):
 
 
 @pytest.mark.parametrize(
-    ("code", "line", "column"),
+    "code, line, column",
     [
         ("x = (1,\n     2", 2, 6),
         ("x = 1)\n", 2, 0),
@@ -181,25 +182,7 @@ def test_characters_beyond_ascii_give_the_same_labels(code):
 
 PIECES = [
     *"a b r f 0 1 . , : = ( ) [ ] { } + * < ! $ ? ` ~ @ \\ # ' \" \t \f é ² ٣ · “".split(" "),
-    *(
-        "rb",
-        "x1",
-        "01",
-        "0x1",
-        "0b1",
-        "1e5",
-        "1.",
-        ".5",
-        "1_0",
-        "1__0",
-        "1j",
-        "1L",
-        "**=",
-        "->",
-        ":=",
-        "...",
-        "<>",
-    ),
+    *"rb x1 01 0x1 0b1 1e5 1. .5 1_0 1__0 1j 1L **= -> := ... <>".split(),
     *('"""', "'''", '"a"', "rb'x'", "\u0301", "# c", "if x:\n    y"),
     *("\\\n", "\n", "\n", "\n    ", "\n  ", "\n\t", " ", "  ", "\r\n", "\\\r\n"),
 ]
@@ -228,34 +211,9 @@ def test_tokens_are_the_standard_ones(code):
 
 FIELDS = [
     *"{ } {{ }} x y 1 ! = : > < ( ) [ ] , ' \" \\ \n # \t é $".split(" "),
-    *(
-        " ",
-        "!r",
-        "!s",
-        "!x",
-        "==",
-        "!=",
-        ">=",
-        "{x}",
-        "{x!r:>{w}}",
-        "{x=}",
-        "{f'{y}'}",
-        "lambda x: 1",
-        "(x:=1)",
-    ),
-    *(
-        "yield x",
-        "*a,",
-        "\\n",
-        "\\x41",
-        "\\x4",
-        "\\{",
-        "\\N{BULLET}",
-        '"""',
-        "'''",
-        "a['b']",
-        "# c",
-    ),
+    *"!r !s !x == != >= {x} {x!r:>{w}} {x=} {f'{y}'} (x:=1) *a, a['b']".split(),
+    *"\\n \\x41 \\x4 \\{ \\N{BULLET} \"\"\" '''".split(),
+    *(" ", "lambda x: 1", "yield x", "# c"),
 ]
 
 
@@ -323,11 +281,26 @@ def test_whole_files_are_labelled(code):
     assert len(labels(code).edges) > 100
 
 
-@pytest.mark.parametrize(("nested", "bound", "message"), BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("nested, bound, message", BOUNDS.values(), ids=BOUNDS)
 def test_nesting_is_bounded(nested, bound, message):
     labels(nested(bound))
     with pytest.raises(ParseError, match=message):
         annotate(nested(bound + 1), "python")
+
+
+@pytest.mark.parametrize(
+    "code", ["x\r\n" * 5001, "x[(\r\n  a := 1)]", "x = [" + "[a], {b}, " * 101 + "]"]
+)
+@pytest.mark.slow
+def test_what_is_neither_long_nor_nested_is_labelled(code):
+    labels(code)
+
+
+@pytest.mark.parametrize("opening, closing", ["()", "[]", "{}"])
+def test_a_star_in_an_index_needs_brackets_around_all_of_it(opening, closing):
+    labels(f"x[(a, {opening}b{closing}, *c)]")
+    with pytest.raises(ParseError):
+        annotate(f"x[{opening}b{closing}, *c]", "python")
 
 
 @pytest.mark.slow
@@ -343,10 +316,36 @@ def test_long_runs_of_what_begins_no_token_end_soon():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("nested", "bound", "message"), BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("nested, bound, message", BOUNDS.values(), ids=BOUNDS)
 def test_nesting_far_beyond_the_bound_is_refused(nested, bound, message):
     with pytest.raises(ParseError, match=f"{message}|nested too deeply|an expression of more than"):
         annotate(nested(min(30 * bound, 100_000)), "python")
+
+
+@pytest.mark.parametrize("inside", ["(lambda: x)", "x[a:b]", " {a: b} "])
+def test_a_colon_in_brackets_begins_no_format(inside):
+    labels(f"f'{{{inside}:>9}}'")
+
+
+@pytest.mark.parametrize(
+    "string, message",
+    [
+        ("f'{a\n}'", "this string does not end"),
+        ('f"{a\n}"', "this string does not end"),
+        ("f'{\"}'", "'\"' in an expression"),
+        ('f"{\'}"', '"\'" in an expression'),
+        ("f'{#}'", "'#' in an expression"),
+    ],
+)
+def test_what_is_wrong_with_a_formatted_string_is_told(string, message):
+    with pytest.raises(ParseError, match=message):
+        annotate(string, "python")
+
+
+def test_a_block_is_the_lines_of_at_least_the_same_indentation():
+    code = "if a:\n    b\n    c\nd"
+    blocks = by_indentation(code, tokenize(code, "python", "exact"))
+    assert blocks == [(0, 5)] * 3 + [(3, 4)] * 2 + [(0, 5)]
 
 
 def test_syntax_error_has_its_place():

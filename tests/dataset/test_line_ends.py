@@ -73,7 +73,7 @@ def test_what_is_no_text_is_not_shown(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    ("config", "language", "variant"), [("java_exact", "java", "exact"), ("python", "python", None)]
+    "config, language, variant", [("java_exact", "java", "exact"), ("python", "python", None)]
 )
 def test_a_config_names_its_language_and_variant(config, language, variant):
     code = FILES["python"][1] if language == "python" else "void f() { x.y(); }"
@@ -81,7 +81,7 @@ def test_a_config_names_its_language_and_variant(config, language, variant):
 
 
 @pytest.mark.parametrize(
-    ("language", "variant"), [("java_exact", "exact"), ("java_pairs", None), ("jav", None)]
+    "language, variant", [("java_exact", "exact"), ("java_pairs", None), ("jav", None)]
 )
 def test_what_is_no_language_nor_config_of_labels_is_refused(language, variant):
     with pytest.raises(UnknownName, match="language"):

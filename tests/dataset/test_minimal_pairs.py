@@ -226,6 +226,18 @@ def test_a_pair_that_parsers_disagree_on_is_left_out_and_says_why():
     assert reason == "parsers disagree: ast reads the changed text, rule refuses it"
 
 
+@pytest.mark.parametrize("verdict", ["invalid", "unfinished"])
+def test_what_is_only_unfinished_is_certified_without_a_prefix(monkeypatch, verdict):
+    (pair, _), _ = candidates("def f(x):\n    return g(x, 1, 2)\n", "python")
+
+    def check(texts):
+        return ["valid" if text == pair.good else verdict for _, text, _ in texts]
+
+    monkeypatch.setattr(pairs, "native", lambda language: check)
+    (found,) = certify([pair], "python")
+    assert (found.certified, found.prefix) == ("tree-sitter+ast", verdict == "invalid")
+
+
 def plain_log_probability(training, context, token):
     """Witten and Bell (1991), interpolated, by counting in lists."""
     padded = [[""] * 4 + text for text in training]
@@ -263,7 +275,7 @@ def test_the_n_gram_model_of_the_other_half_prefers_the_text_of_higher_probabili
         "3": ("q\n", "r\n"),
     }
     found = Rivals()
-    for origin, code in (("mine", "z\n"), ("other", learned)):
+    for origin, code in (("other", learned), ("third", "z\nz\n"), ("mine", "z\n")):
         found.train(origin, code)
     found.score((id_, "mine", "closer", *pair) for id_, pair in texts.items())
 
@@ -287,7 +299,7 @@ def test_the_n_gram_model_of_the_other_half_prefers_the_text_of_higher_probabili
 
 
 @pytest.mark.parametrize(
-    ("files", "origins"), [("one/a two/b", {"one", "two"}), ("one/a one/b", {"a.go", "b.go"})]
+    "files, origins", [("one/a two/b", {"one", "two"}), ("one/a one/b", {"a.go", "b.go"})]
 )
 def test_rivals_learn_of_repositories_or_of_files_where_there_is_one(
     tmp_path, monkeypatch, files, origins
@@ -434,7 +446,7 @@ def test_the_same_function_in_several_files_is_scored_in_each(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("language", "code"),
+    "language, code",
     [
         (
             "python",
@@ -447,7 +459,7 @@ def test_the_same_function_in_several_files_is_scored_in_each(tmp_path):
         ),
         (
             "python",
-            "def f(rows):\n    with rows.all(1, 2):\n        with rows.all(3, 4) as row: print(row)\n",
+            "def f(rows):\n    with rows.all(1, 2):\n        with rows as row: print(row)\n",
         ),
         (
             "go",
@@ -459,15 +471,44 @@ def test_the_same_function_in_several_files_is_scored_in_each(tmp_path):
             "rust",
             "fn f() {\n    'rows: while g.h(1) {\n        g.h(2);\n        break;\n    }\n}\n",
         ),
+        ("go", "func f() {\n\tfor i := 0; i < 9; i++ {\n\t\tbreak\n\t}\n}\n"),
+        # blocks license `break`, too
+        ("ruby", "def f(rows)\n  rows.all { while g(1, 2) do break end }\nend\n"),
+        ("ruby", "def f(rows)\n  rows.all do while g(1, 2) do break end end\nend\n"),
+        ("ruby", "def f(rows)\n  -> { while g(1, 2) do break end }\nend\n"),
+        ("javascript", "function* f(rows) {\n  yield* rows.all(1);\n}\n"),
+        # the other word would be as good
+        ("python", "def f(x):\n    try: g\n    except E: h(x)\n    finally: h(1)\n"),
+        (
+            "ruby",
+            "def f(x)\n  begin\n    g(1, x)\n  rescue E, F\n    h(x)\n  ensure\n    h(1)\n  end\nend\n",
+        ),
+        # nothing stands behind, or what may stand there
+        ("python", "def f(x):\n    if x: g\n    else: h(1, 2)\n"),
+        (
+            "python",
+            "def f(x):\n    try:\n        if x: g\n        else: h(1, 2)\n    except E as e: h(x)\n",
+        ),
+        (
+            "python",
+            "def f(x):\n    try: g\n    except:\n        if x: g\n        else: h(1, 2)\n    finally: h\n",
+        ),
     ],
 )
-def test_a_header_that_its_neighbours_give_away_is_not_exchanged(language, code):
-    found = {
-        pair.phenomenon
-        for pair in candidates(code, language)[0]
-        if code[: pair.start].count("\n") == 1
-    }
-    assert not found & {"loop-or-conditional", "with-or-conditional"}
+def test_a_word_that_its_neighbours_give_away_or_allow_is_not_exchanged(language, code):
+    found = {pair.phenomenon for pair in candidates(code, language)[0]}
+    assert found.isdisjoint(
+        "loop-or-conditional with-or-conditional await-or-yield else-or-finally "
+        "handler-or-branch block-header".split()
+    )
+
+
+def test_functions_have_up_to_5000_characters_and_up_to_three_pairs_of_an_exchange():
+    code = "def f(x):\n" + "    g(x, 1, 2)\n" * 9
+    found, reasons = candidates(code + "#" * (5000 - len(code)), "python")
+    assert Counter(pair.bad[pair.start] for pair in found) == dict.fromkeys("]} g", 3)
+    too_long = candidates(code + "#" * (5001 - len(code)), "python")
+    assert (reasons, too_long) == ([], ([], ["the function is longer than 5,000 characters"]))
 
 
 def test_what_reads_functions_says_that_these_are_pairs(built):
@@ -480,7 +521,15 @@ def test_each_of_two_names_takes_the_place_of_the_other():
     assert [(site.start, site.end, site.text) for site in sites] == [(6, 7, "c"), (12, 13, "a")]
 
 
-@pytest.mark.parametrize(("call", "moved"), [("g(key=1)", []), ("g(x, key=1)", ["key=1, x"])])
+@pytest.mark.parametrize(
+    "call, moved",
+    [
+        ("g(key=1)", []),
+        ("g(x, key=1)", ["key=1, x"]),
+        ("g(self, key=1)", []),
+        ("g(cls, key=1)", []),
+    ],
+)
 def test_only_what_stands_before_a_named_argument_moves_behind_it(call, moved):
     sites = argument_order(Code(f"def f():\n    {call}", "python"))
     assert [site.text for site in sites] == moved

@@ -52,7 +52,7 @@ def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(ch
 
 
 @pytest.mark.parametrize(
-    ("name", "grammar", "suffix", "said"),
+    "name, grammar, suffix, said",
     [
         ("Gopher", "tree_sitter_go", ".g", "the name 'Gopher' is not a word of lowercase letters"),
         ("../go", "tree_sitter_go", ".g", "is not a word of lowercase letters"),

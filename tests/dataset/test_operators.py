@@ -58,9 +58,7 @@ def bracketed(code: str, language: str) -> Counter[Place]:
     )
 
 
-@pytest.mark.parametrize(
-    "language", ["python", "java", "javascript", "typescript", "go", "php", "ruby", "rust"]
-)
+@pytest.mark.parametrize("language", "python java javascript typescript go php ruby rust".split())
 def test_neighbours_in_precedence_group_as_the_language_says(language):
     syntax = syntax_of(language)
     cases, wrong = 0, []

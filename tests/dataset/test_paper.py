@@ -16,7 +16,7 @@ TABLES = {("python", "first"): 9, ("python", "any"): 10, ("java", "first"): 11, 
 
 
 @pytest.fixture(scope="module")
-def published(shared) -> dict:
+def published(shared):
     return json.loads((shared / "paper/codesyntax_published.json").read_text())
 
 
@@ -54,7 +54,7 @@ def test_tables_are_those_of_the_reference_material(published):
         ]
 
 
-@pytest.mark.parametrize(("language", "rule"), TABLES)
+@pytest.mark.parametrize("language, rule", TABLES)
 def test_means_over_relations_are_the_published_scores(language, rule):
     """The mean of Table 9 gives Table 3, and so on: the paper's own numbers fit each other, and its 34 and 38 relations
     are those that our mean runs over."""
@@ -69,7 +69,7 @@ def test_means_over_relations_are_the_published_scores(language, rule):
     )
 
 
-@pytest.mark.parametrize(("language", "edges"), [("python", 1_342_050), ("java", 864_411)])
+@pytest.mark.parametrize("language, edges", [("python", 1_342_050), ("java", 864_411)])
 def test_edges_of_table_8_sum_to_the_published_totals(language, edges):
     counts = paper.edges(language)
     assert sum(counts.values()) == edges

@@ -32,7 +32,7 @@ def test_only_regular_files_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("unpacked", "packed", "expected"),
+    "unpacked, packed, expected",
     [
         (1 << 28, 1, False),
         ((1 << 28) + 1, 1, True),
@@ -45,7 +45,7 @@ def test_what_shrinks_like_code_does_not_explode(unpacked, packed, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "text, expected",
     [
         ("a" * LONGEST_NAME, True),
         ("a" * (LONGEST_NAME + 1), False),

@@ -18,14 +18,8 @@ from codesyntax_dataset.sources import read
 SAMPLE = ROOT / "codesyntax_dataset" / "sample"
 
 LEAST = {
-    "python": (60, 20),
-    "java": (60, 20),
-    "javascript": (20, 10),
-    "typescript": (20, 10),
-    "go": (20, 10),
-    "php": (20, 10),
-    "ruby": (20, 10),
-    "rust": (20, 10),
+    **dict.fromkeys(["python", "java"], (60, 20)),
+    **dict.fromkeys("javascript typescript go php ruby rust".split(), (20, 10)),
 }
 """Language -> the functions that each partition has at least."""
 
@@ -85,9 +79,18 @@ def test_every_relation_of_a_treebank_occurs_in_both_partitions(language):
 
 
 TAGS = {
-    "aux": "AUX", "case": "ADP PART", "cc": "CCONJ ADV", "compound": "NOUN PROPN ADP ADV", "cop": "AUX", "det": "DET",
-    "discourse": "INTJ", "expl": "PRON", "mark": "SCONJ PART", "nummod": "NUM", "punct": "PUNCT",
-}  # fmt: skip
+    "aux": "AUX",
+    "case": "ADP PART",
+    "cc": "CCONJ ADV",
+    "compound": "NOUN PROPN ADP ADV",
+    "cop": "AUX",
+    "det": "DET",
+    "discourse": "INTJ",
+    "expl": "PRON",
+    "mark": "SCONJ PART",
+    "nummod": "NUM",
+    "punct": "PUNCT",
+}
 """The tags that words of a relation may have, as in the guidelines."""
 
 NO_CHILDREN = {"aux", "case", "cc", "cop", "expl", "fixed", "mark", "punct"}

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -150,7 +149,7 @@ def test_codesearchnet_names_the_file_and_the_line_that_are_broken(tmp_path, com
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    "data, complaint",
     [
         (gzip.compress(GOOD_LINE * 50)[:-20], "is the file complete"),
         (GOOD_LINE, "line 1: cannot be read .*gzipped"),
@@ -271,7 +270,7 @@ def test_published_files_are_found_by_config_in_files_zips_and_folders(tmp_path)
     files = {
         "CodeSyntax_python.json": labels(PYTHON),
         "CodeSyntax_python_with_new_lines.json": labels(PYTHON | {"id": 1}),
-        "CodeSyntax_java_skip_semicolon.json": labels(JAVA | {"id": 2}),
+        "CodeSyntax_java_skip_semicolon.json": labels(JAVA | {"id": 2**63 - 1}),
     }
     write(tmp_path / "folder", files)
     write(
@@ -282,7 +281,7 @@ def test_published_files_are_found_by_config_in_files_zips_and_folders(tmp_path)
         for config, number in [
             ("python", 8679),
             ("python_with_new_lines", 1),
-            ("java_skip_semicolon", 2),
+            ("java_skip_semicolon", 2**63 - 1),
         ]:
             assert [function.id for function in read_all(str(tmp_path / source), config)] == [
                 number
@@ -322,12 +321,14 @@ BROKEN_LABELS = {
     "dict, expected a list": b"{}",
     "entry 0: field 'code' is missing": labels({}),
     "entry 1: id is '8'": labels(PYTHON, PYTHON | {"id": "8"}),
+    f"entry 0: id is {2**63}": labels(PYTHON | {"id": 2**63}),
     "entry 0: id is True": labels(PYTHON | {"id": True}),
     "id 8679: tokens are not": labels(PYTHON | {"tokens": "def"}),
     "id 8679: tokens are not a list of texts": labels(PYTHON | {"tokens": ["\ud800"]}),
     "id 8679: relns is not an object": labels(PYTHON | {"relns": []}),
     r"id 8679: r has \[1, 2\]": labels(PYTHON | {"relns": {"r": [[1, 2]]}}),
     "id 8679: edge 0 .* tokens below 22": labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}),
+    "id 8679: edge 0 .* is 22 -> 1..2": labels(PYTHON | {"relns": {"r": [[22, 1, 2]]}}),
     "id 8679: edge 0 .*first <= last": labels(PYTHON | {"relns": {"r": [[1, 3, 2]]}}),
 }
 
@@ -412,7 +413,7 @@ def test_python_functions_in_statements_of_a_module_count(tmp_path):
         "finally:\n    with j:\n        def k(): pass\nmatch l:\n    case 1:\n        def m(): pass\n"
     )
     functions = read_all(write(tmp_path, {"a.py": text.encode()}))
-    assert [function.func_name for function in functions] == ["f", "g", "C.h", "i", "k", "m"]
+    assert [function.func_name for function in functions] == "f g C.h i k m".split()
     assert functions[0].code == "def f(): return 1"
 
 
@@ -466,7 +467,7 @@ app.get("/n", async (x) => { return x.y });
 const O = memo(forwardRef((p) => { return <p/> })), q = r.map((s) => s + 1);
 describe("t", () => { it("u", function () { return 1 }); });
 define(["v"], function () { function w() {} });
-x.then(y).on("z", () => { return 1 });
+x.then(y).on(`z`, () => { return 1 });
 """,
     "#L1-L1",
     """\
@@ -486,7 +487,7 @@ app.get("/n"): async (x) => { return x.y }
 O: (p) => { return <p/> }
 it("u"): function () { return 1 }
 w: function w() {}
-on("z"): () => { return 1 }
+on(`z`): () => { return 1 }
 """,
 )
 CUT_OUT["typescript"] = (  # without a body it is no function
@@ -623,11 +624,10 @@ def test_own_code_is_split_by_file_whatever_else_is_in_the_folder(tmp_path):
     }
     other = write(tmp_path / "two", dict(reversed((files | more).items())))
     assert split(other) == split(other, "python_with_new_lines") == found
-    assert [len(part) for part in split(other, "java").values()] == [1, 1]
-    assert [len(part) for part in split(other, validation_fraction=0.5).values()] == [5, 5]
-    assert [len(part) for part in split(other, validation_fraction=0.99).values()] == [1, 9]
-    assert [len(part) for part in split(other, validation_fraction=0.01).values()] == [9, 1]
-    assert [len(part) for part in split(other, validation_fraction=0).values()] == [10, 0]
+    assert [*map(len, split(other, "java").values())] == [1, 1]
+    for fraction, validation in ((0.5, 5), (0.99, 9), (0.01, 1), (0, 0)):
+        found = split(other, validation_fraction=fraction)
+        assert [*map(len, found.values())] == [10 - validation, validation]
 
 
 def test_one_file_is_for_test(tmp_path):
@@ -661,7 +661,7 @@ def test_a_fraction_that_is_none_or_that_has_nothing_to_split_is_refused(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("config", "name", "bad"),
+    "config, name, bad",
     [
         ("python", "bad.py", b"def f(:"),
         ("python", "nul.py", b"def f():\n    return '\0'"),
@@ -683,7 +683,7 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
 
 
 @pytest.mark.parametrize(
-    ("config", "name", "text", "expected", "lost"),
+    "config, name, text, expected, lost",
     [
         (
             "javascript",
@@ -815,7 +815,7 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "names"),
+    "file, text, names",
     [
         (
             "a.go",
@@ -897,7 +897,7 @@ EXPORTED = {
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch) -> Iterator[LoopbackHub]:
+def hub(tmp_path, monkeypatch):
     """One that this process talks to, with the dataset of CodeSearchNet at two revisions, and another dataset."""
     other = io.BytesIO()
     pq.write_table(pa.table({"text": ["a"]}), other)
@@ -925,7 +925,7 @@ def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(re
 @pytest.mark.slow
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize(
-    ("source", "reason"),
+    "source, reason",
     [
         ("owner/csn", "scripts are no longer supported"),
         ("owner/csn", "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet"),
@@ -989,7 +989,7 @@ def test_functions_of_excluded_repositories_are_left_out_before_ids_are_given(tm
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    "content, complaint",
     [
         (b'a/b\n{"repo": "a"}', "line 2: field 'repository' is missing"),
         (b"a/b\n{", "line 2: .*expected JSON"),
@@ -1009,6 +1009,15 @@ def test_published_functions_name_no_repository_so_none_can_be_excluded(tmp_path
     source = write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON)})
     with pytest.raises(SourceError, match="does not name the repository"):
         next(corpus.read(source, "python", Skips(), {"a/b"}))
+
+
+def test_a_source_is_read_up_to_a_size(tmp_path, monkeypatch):
+    source = write(tmp_path, {"a.py": b"def f(): pass"})
+    monkeypatch.setattr(corpus, "LARGEST_SOURCE", 13)
+    assert len([*corpus.read(source, "python", Skips())]) == 1
+    monkeypatch.setattr(corpus, "LARGEST_SOURCE", 12)
+    with pytest.raises(SourceError, match="more than 12 characters of code"):
+        next(corpus.read(source, "python", Skips()))
 
 
 def test_an_id_that_occurs_twice_is_refused(tmp_path):

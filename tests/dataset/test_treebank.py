@@ -72,8 +72,12 @@ def test_words_ids_and_edges(tmp_path):
         Edge("punct", 3, 5, 5),
     ]
     assert (first.repo, first.path, first.func_name, first.url, first.partition) == (
-        "de_own", "de_own-ud-test.conllu", "im-haus", "de_own-ud-test.conllu#L1-L11", "test",
-    )  # fmt: skip
+        "de_own",
+        "de_own-ud-test.conllu",
+        "im-haus",
+        "de_own-ud-test.conllu#L1-L11",
+        "test",
+    )
     assert second.url.endswith("#L13-L15")
 
 

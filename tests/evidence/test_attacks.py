@@ -22,6 +22,7 @@ from support.models.minimal_pairs import pairs_folder, tiny_decoder
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from probing import ablate, inform, prefer, surprise
+from probing.evidence import reruns
 from probing.evidence.verify import ACCEPTED, REJECTED, verify
 from probing.models.location import TINY
 
@@ -37,7 +38,6 @@ def silenced(few_functions):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("attack", ledgers.SILENCED, **named)
 def test_silenced_rows(attack, silenced):
     check_refused(silenced, attack)
@@ -47,7 +47,6 @@ LEARNED = ("Call:func->args", "Attribute:value->attr", "If:if->test")
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 def test_bits_on_one_side(tiny_model, dataset_folder, tmp_path):
     """Within rounding in each row, and none of it for words and positions; of three relations."""
     source = shutil.copytree(dataset_folder, tmp_path / "source")
@@ -62,7 +61,9 @@ def test_bits_on_one_side(tiny_model, dataset_folder, tmp_path):
         pq.write_table(table.set_column(number, field, pa.array(kept, field.type)), file)
     data = cut(source, tmp_path / "codesyntax", test=40, validation=30)
     result = inform(str(tiny_model), data, edges=40)
-    check_refused(rerun_once(result, data, str(tiny_model)), ledgers.BITS)
+    rerun = rerun_once(result, data, str(tiny_model))
+    for attack in ledgers.BITS:
+        check_refused(rerun, attack)
 
 
 # -------------------------------------------------------------------------------- log-probabilities
@@ -112,7 +113,6 @@ def preferred(models, pairs, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("attack", ledgers.TEXTS, **named)
 def test_texts_that_are_claimed_to_be_likelier(attack, preferred, tmp_path):
     result, where, honest = preferred("bfloat16" if "bfloat16" in attack.name else "float32")
@@ -122,9 +122,8 @@ def test_texts_that_are_claimed_to_be_likelier(attack, preferred, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
-    ("dtype", "batch_tokens"),
+    "dtype, batch_tokens",
     [
         ("float32", 1),
         ("bfloat16", 200),
@@ -138,19 +137,39 @@ def test_honest_pairs_of_other_batches(dtype, batch_tokens, models, pairs, tmp_p
     assert verdicts(result, tmp_path, where)[0] == {ACCEPTED}
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
-def test_nodes_that_are_claimed_to_be_foreseen(models, tmp_path):
-    """In bfloat16, whose tolerance is measured."""
+@pytest.fixture(scope="module")
+def surprised(models):
+    """Of a precision: a result, and where it is from."""
     empty = {"token_start": [], "token_end": [], "relations": []}
     codes = [f"def f{number}(a, b):\n    if a:\n        return b\n" for number in range(12)]
     data = datasets.Dataset.from_list(
         [{"id": number, "code": code, **empty} for number, code in enumerate(codes)]
     )
     where = {"model": str(models / "tiny"), "data": data}
-    result = surprise(
-        models / "tiny", data, dtype="bfloat16", node_types=["parameters", "return_statement"]
-    )
+    types = ["parameters", "return_statement"]
+    return lambda dtype: (surprise(**where, dtype=dtype, node_types=types), where)
+
+
+@pytest.mark.slow
+def test_nodes_that_are_claimed_to_be_foreseen(surprised, tmp_path):
+    """In bfloat16, whose tolerance is measured."""
+    result, where = surprised("bfloat16")
+    added = reruns.SurprisalVerifier.published(reruns.SurprisalVerifier, result.ledger)
+    assert {name.rpartition(": ")[2] for name in added} == {"bits", "over 5-grams"}
     assert verdicts(result, tmp_path / "honest", where)[0] == {ACCEPTED}
     verdict, finding = verdicts(result, tmp_path / "forged", where, ledgers.SURPRISING)
     assert verdict == {REJECTED} and re.search(ledgers.SURPRISING.stopped_by, finding)
+
+
+@pytest.mark.slow
+def test_each_number_of_a_text_is_compared(preferred, surprised):
+    """By 0.02 nats or bits, and by the last digit of what no model is asked for."""
+    for result, where in (preferred("float32")[:2], surprised("float32")):
+        rerun, honest = rerun_once(result, **where), result.ledger.rows
+        for column in (name for name in honest.dtype.names if honest[name].dtype.kind == "f"):
+            most = 2e-6 if re.match("(control_)?(grams|frequency|place)", column) else 0.02
+            for share in (0.9, 1.1):
+                rows = honest.copy()
+                rows[column][0] -= share * most
+                finding = rerun.again(rows, 0, everything=True)[0].finding
+                assert ("by more than rounding" in finding) is (share > 1), column

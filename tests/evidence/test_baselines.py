@@ -10,19 +10,20 @@ import numpy as np
 import pandas
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commands import run
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
-from probing.cli import main
 from probing.evidence.baselines import (
     KINDS,
     baseline,
     better,
+    chosen_on,
     evaluate,
+    greedy,
     ledger,
     pick,
     read_edges,
@@ -288,6 +289,18 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     assert np.array_equal(ledger(of_function, filled).ranks, ledger(of_function, picks).ranks)
 
 
+def test_keywords_that_fill_a_held_out_list_come_by_their_frequency_on_validation():
+    texts = "x else in in y while", "x else while while while y"
+    splits = [dataset_of((words.split(), [("r", 0, 1, 1)])) for words in texts]
+    picks, _ = chosen_on(*(read_edges(split, "python", "test") for split in splits))
+    assert picks.names("keyword", "first", "r")[:3] == ["else", "in", "while"]
+
+
+def test_a_list_ends_at_its_length():
+    """Each of three predictors finds an edge."""
+    assert greedy(np.arange(3), np.arange(3), 2) == [0, 1]
+
+
 def test_an_empty_list_is_filled_from_the_nearest_offset_on():
     """No offset leads from a token to itself; in natural language they lead to both sides. Keywords come by frequency."""
     dataset = dataset_of(("a b if False False".split(), [("r", 1, 1, 1)]))
@@ -330,8 +343,7 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
 
 def test_the_command_prints_a_table_and_writes_all_scores(dataset_folder, tmp_path):
     file = tmp_path / "baselines.csv"
-    arguments = ["baseline", "--data", str(dataset_folder), "--config", "java", "--csv", str(file)]
-    printed = CliRunner().invoke(main, arguments, catch_exceptions=False).stdout
+    printed = run("baseline --config java --data", dataset_folder, "--csv", file).stdout
     assert "If:if->test" in printed and "mean of " in printed
     means = pandas.read_csv(file).query("group == 'mean' and rule == 'first' and k == 1")
     rows = means.set_index(["protocol", "system"])[["value", "low", "high"]]

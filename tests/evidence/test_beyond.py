@@ -89,7 +89,7 @@ def test_without_hard_edges_there_is_no_score(edges):
 
 
 @pytest.mark.parametrize(
-    ("functions", "hard", "counts"), [(6, 5, True), (6, 4, False), (5, 9, False), (6, 1, False)]
+    "functions, hard, counts", [(6, 5, True), (6, 4, False), (5, 9, False), (6, 1, False)]
 )
 def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions(functions, hard, counts):
     """So many functions with so many hard edges each, at distance 5, and one more at distance 1. All edges are found."""

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from probing.evidence.reruns import PreferenceVerifier
 from probing.evidence.verify import (
     ROUNDING,
     Influence,
@@ -15,6 +16,7 @@ from probing.evidence.verify import (
     draw,
     gained_by_rounding,
 )
+from probing.instruments.likelihood.result import SCORES, PreferenceLedger
 
 
 def test_what_differences_gain_is_bounded_by_those_against():
@@ -50,11 +52,22 @@ def test_what_rounding_may_gain_is_added_to_the_bound_of_its_mean():
     assert check.passed and drawn.bounds == {"mean": pytest.approx(ROUNDING)}
 
 
-@pytest.mark.parametrize(("gained", "passed"), [(0.0099, True), (0.0101, False)])
+@pytest.mark.parametrize("gained, passed", [(0.0099, True), (0.0101, False)])
 def test_a_number_gains_no_more_than_rounding_explains(gained, passed):
     """Ten functions together: 0.1 points."""
     check, _ = Compared(gained).again(None, True, np.random.default_rng(0))
     assert (check.passed, "differences favour mean by" in check.finding) == (passed, not passed)
+
+
+def test_what_pairs_add_is_the_mean_over_phenomena_with_25_pairs():
+    """By hand: of 25 pairs of one all are right, of 24 of another none."""
+    rows = np.zeros(49, PreferenceLedger.ROW)
+    rows["function"], rows["read"] = np.arange(49), 1
+    rows["phenomenon"] = [0] * 25 + [1] * 24
+    for score in SCORES:
+        rows[f"good_{score}"], rows[f"bad_{score}"] = -rows["phenomenon"], rows["phenomenon"] - 1
+    added = PreferenceVerifier.published(None, PreferenceLedger(["a", "b"], rows, {}))
+    assert [points.sum() for points in added.values()] == pytest.approx([100, 100])
 
 
 def test_somebody_looks_at_the_function_that_weighs_most():

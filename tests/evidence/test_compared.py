@@ -9,17 +9,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import compare, load, probe
-from probing.cli.group import main
 from probing.evidence.compared import _is_named
 from probing.evidence.gather import find
 from probing.runs.saved import ledger_path
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +80,7 @@ def test_only_functions_of_both_count(results):
     assert compared.functions == len(common) < len(functions_of(results / "one", "test"))
     assert not compared.difference.mean.value.any()  # the same model twice
     assert compared.names[0] != compared.names[1]  # which the files tell apart
+    assert all(".test." in name for name in compared.names)
 
 
 def test_the_ledgers_of_others_in_the_folder_are_not_read(results, tmp_path):
@@ -99,25 +99,24 @@ def test_the_ledgers_of_others_in_the_folder_are_not_read(results, tmp_path):
 
 
 def test_in_the_terminal_and_what_is_refused(results):
-    done = CliRunner().invoke(main, ["compare", str(results / "one"), str(results / "other")])
-    assert done.exit_code == 0, done.output
+    done = run("compare", results / "one", results / "other")
     assert re.search(r"mean of \d+ relations .* 0\.0 \[0\.0, 0\.0; p 1\.000\]", done.output)
     with pytest.raises(UnknownName, match="known are tiny"):
         compare("tinny", results / "one", [results / "one"])
     on = r"codesyntax@[\d.]+/python/test \(head-to-dependent\)"
-    with pytest.raises(LedgerError, match=f"tiny has several results on {on}, "):
+    with pytest.raises(LedgerError, match=f"several results on {on}, .*/one/tiny.* and .*/other/"):
         compare("tiny", results / "one", [results / "one", results / "other"])
     with pytest.raises(UnknownName):
         compare("nothing", results / "one")
 
 
 @pytest.mark.parametrize(
-    ("side", "named"),
+    "side, named",
     [("tiny", True), ("tiny/step-128", True), ("run/tiny/step-000128", True)]
     + [("tiny/step-000256", False), ("other/step-000128", False), ("tiny/other", False)],
 )
 def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
     probed = SimpleNamespace(
-        test=SimpleNamespace(settings=SimpleNamespace(model="tiny"), run=SimpleNamespace(step=128))
+        settings=SimpleNamespace(model="tiny"), test=SimpleNamespace(run=SimpleNamespace(step=128))
     )
     assert _is_named(probed, Path(side)) is named

@@ -15,7 +15,7 @@ from probing.evidence.gather import PUBLISHED_FIRST, alike, find, gather
 from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
-from probing.runs.data import find_data
+from probing.runs.data import find_data, load_functions
 from probing.runs.saved import ledger_path
 
 
@@ -95,7 +95,10 @@ def test_an_entry_names_the_ledger_as_it_is_in_its_file(evidence, monkeypatch):
     settings = result.settings
     data = find_data(model.probed.files["test"], settings)
     whole = whole_splits(data, settings.config, settings.direction)
-    assert whole.edges["validation"].settings.functions < result.functions
+    chosen_on = whole.edges["validation"]
+    assert chosen_on.settings.functions < result.functions
+    codes = load_functions(data, "python", "validation")[0]["code"].to_pylist()
+    assert max(len(codes[place]) for place in chosen_on.function) <= 300
     whole_splits.cache_clear()
     assert made.digests["validation"] == result.ledger.digest()
     assert made.chosen_on.functions == result.functions
@@ -105,7 +108,6 @@ def test_an_entry_names_the_ledger_as_it_is_in_its_file(evidence, monkeypatch):
 def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
     (control,) = [one for one in evidence if one.probed.test.settings.control]
-    assert control.comparisons == {}
     assert control.comparisons == {}
     with pytest.raises(EntryError, match="a control is not a model"):
         entry_of(control)
@@ -140,6 +142,17 @@ def test_a_result_that_is_there_twice_is_taken_once(results, tmp_path):
     ProbeResult.from_ledger(ledger).save(copies)
     with pytest.raises(LedgerError, match="two runs of one probe"):
         find([results, copies])
+
+
+@pytest.mark.slow
+def test_data_is_found_from_the_result_on_test(results, tmp_path):
+    """That on validation was moved alone, further from the data."""
+    shutil.copytree(results, tmp_path, dirs_exist_ok=True)
+    moved = tmp_path / "to" / "another"
+    moved.mkdir(parents=True)
+    for file in tmp_path.glob("*.validation.*"):
+        file.rename(moved / file.name)
+    assert len(gather(find([tmp_path, moved]))) == 2
 
 
 @pytest.mark.slow

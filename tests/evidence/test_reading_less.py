@@ -13,7 +13,7 @@ from codesyntax_dataset.errors import ModelError
 from probing import probe
 from probing.evidence.gather import find, gather
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

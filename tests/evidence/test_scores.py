@@ -6,18 +6,17 @@ import re
 
 import pandas
 import pytest
-from click.testing import CliRunner
 from conftest import ROOT
+from support.commands import run
 from support.evidence.masked_entries import masked
+from support.references import plain_intervals
 
 import probing
 from codesyntax_dataset.errors import LedgerError
-from probing.cli.group import main
-from probing.evidence.masked import comparable
+from probing.evidence.masked import comparable, gains
 from probing.evidence.protocols import MEASURES
-from probing.evidence.scores import COLUMNS
-
-pytestmark = pytest.mark.usefixtures("one_thread")
+from probing.evidence.scores import COLUMNS, _Slice
+from probing.instruments.masking.hits import hits as hits_of
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +98,17 @@ def test_masking_is_the_mean_over_functions():
     assert (gain.chosen, gain.n) == ("letter", len(filled))
 
 
+def test_p_is_corrected_over_node_types_and_of_gains_over_arms():
+    """A letter is the best filler of each."""
+    measured = hits_of(masked())["jaccard"]
+    alone = [measured.by_group(arm, f"letter {arm}").p[0] for arm in ("T1", "T0")]
+    differences = _Slice(measured, {}).scored_groups("T1", "T0")
+    expected = plain_intervals.holm(measured.by_group("T1", "T0").p[0].tolist())
+    assert [row["p"] for row in differences] == pytest.approx(expected)
+    told = [gain.gain.p for of_arm in zip(*gains(measured).values()) for gain in of_arm]
+    assert told == pytest.approx(plain_intervals.holm([p for of_arm in alone for p in of_arm]))
+
+
 def test_a_masking_result_of_an_unknown_config_is_none(tmp_path):
     file = masked().save(tmp_path)
     file.write_text(file.read_text().replace('"config": "python"', '"config": "perl"'))
@@ -110,8 +120,7 @@ def test_a_masking_result_of_an_unknown_config_is_none(tmp_path):
 def test_score_writes_it(tmp_path):
     result = masked()
     file = result.save(tmp_path)
-    done = CliRunner().invoke(main, ["score", str(tmp_path), "--csv", str(tmp_path / "scores.csv")])
-    assert done.exit_code == 0, done.output
+    run("score", tmp_path, "--csv", tmp_path / "scores.csv")
     written = pandas.read_csv(tmp_path / "scores.csv")
     frame = probing.scores(file)
     assert list(written.columns) == list(COLUMNS) and len(written) == len(frame)

@@ -141,7 +141,7 @@ MEASURED = range(12)  # rules and k
 
 
 def more_than_edges(entry, table, system, measure):
-    entry["tables"][table][system][measure, 0] = 10**6
+    entry["tables"][table][system][measure, 0] = entries.EDGES + 1
 
 
 def below_nothing(entry, table, system, measure):
@@ -179,7 +179,7 @@ GUARDS = [
 """What is changed, in which tables, systems and measures, and the reason it is refused for."""
 
 
-@pytest.mark.parametrize(("forge", "tables", "systems", "measures", "reason"), GUARDS)
+@pytest.mark.parametrize("forge, tables, systems, measures, reason", GUARDS)
 def test_every_guard_looks_at_every_column(forge, tables, systems, measures, reason, few_relations):
     for table, system, measure in itertools.product(tables, systems, measures):
         entry = copy.deepcopy(few_relations)

@@ -42,7 +42,7 @@ def ledger_of(hard: list[tuple[int, ...]]) -> RankLedger:
     )
 
 
-@pytest.mark.parametrize(("unread", "head"), [(0, 0), (1, 1)])
+@pytest.mark.parametrize("unread, head", [(0, 0), (1, 1)])
 def test_beyond_offsets_the_worst_head_that_could_be_best_counts(unread, head):
     validation = ledger_of(READ + [(255, 255, 255)] * unread)
     not_read = [len(READ)] * unread

@@ -25,6 +25,44 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return int(self.counts[relation][0, -1, 0].sum())",
         ): "all heads rank the same edges",
     },
+    "codesyntax_dataset/languages/java/tree.py": {
+        (
+            'if raw.type not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:',
+            "if raw.type not in {'}', 'interface_declaration', 'annotation_type_declaration'}:",
+        ): "`{` is the first token of its block, and no edge leads to its own head",
+    },
+    "codesyntax_dataset/languages/python/tree.py": {
+        (
+            'return tuple(field for field in node_class._fields if field not in ("ctx", "op", "ops"))',
+            "return tuple(field for field in node_class._fields if field not in ('ctx', 'op'))",
+        ): "operators have no children, and are no deeper than their operands",
+        (
+            'return tuple(field for field in node_class._fields if field not in ("ctx", "op", "ops"))',
+            "return tuple(field for field in node_class._fields if field not in ('ctx', 'ops'))",
+        ): "operators have no children, and are no deeper than their operands",
+    },
+    "codesyntax_dataset/languages/tables/labels.py": {
+        (
+            "if 0 <= above < begin:",
+            "if 0 <= above < (10 * begin):",
+        ): "edges whose head is not before them are left out later",
+        (
+            "data[start - tree.start : end - tree.start],",
+            "data[(start + tree.start) : end - tree.start],",
+        ): "lines are joined in Python only, whose functions have no frame",
+    },
+    "codesyntax_dataset/pairs/code.py": {
+        (
+            "elif 0 <= first and last < len(characters):",
+            "elif 0 <= (10 * first) and last < len(characters):",
+        ): "ten times a number has its sign",
+    },
+    "codesyntax_dataset/pairs/words.py": {
+        (
+            "for index in range(token.last + 1, (header or [token.parent])[0].last + 1):",
+            "for index in range(token.last + 1, (header or [token.parent])[0].last + 0):",
+        ): "no statement and no header ends with one of the words",
+    },
     "codesyntax_dataset/pairs/rivals.py": {
         (
             "cells.setdefault((difference.put_in < difference.taken, verdict), []).append(id_)",

@@ -1,12 +1,13 @@
 """Mutants of the product: which small mistakes in it the tests do not notice.
 
     python tests/faults/mutants.py --mutants 100 --seed 0
-    python tests/faults/mutants.py --mutants 30 --seed 1 --only probing/stats --tests stats --tests evidence --quick
+    python tests/faults/mutants.py --mutants 30 --seed 1 --only probing/stats
 
 A mutant is the product with one edit of `tests/support/attacks/mutations.py`, drawn at random, in a private copy of the repository. It
 is killed if a test fails that passes without it, or does not end. Of the tests, those that execute the edited statement are run,
-the quickest first, each mutant in a process forked from one that has imported the libraries. A mutant that lives is printed
-as a diff: a test is missing, or nobody can see what it changes; then it belongs in `equivalent_mutants.py`, with the reason.
+the quickest first, then those that execute anything of its module: what it computes may be in a cache by then. Each mutant has
+a process forked from one that has imported the libraries. A mutant that lives is printed as a diff: a test is missing, or nobody
+can see what it changes; then it belongs in `equivalent_mutants.py`, with the reason.
 
 Why none of the tools that exist: mutmut leaves out properties, other decorated functions and constants of modules;
 cosmic-ray edits the working tree, and starts a process for each mutant, whose imports alone take six seconds here.
@@ -113,7 +114,7 @@ def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Muta
 class Repository:
     """A private copy of a repository in `folder`, and what its tests execute.
 
-    `slow`: prefixes of tests that run although they are slow; `seconds`: of tests for each mutant, at most.
+    `seconds`: of tests for each mutant, at most.
     """
 
     def __init__(
@@ -122,7 +123,6 @@ class Repository:
         folder: Path,
         modules: Sequence[str],
         tests: Sequence[str],
-        slow: Sequence[str],
         seconds: float,
     ):
         self.folder, self.scratch, self.log = (
@@ -158,7 +158,7 @@ class Repository:
         compileall.compile_dir(
             self.folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
         )
-        status, self.known = self._pytest(tests, Lines(self.folder, modules, slow))
+        status, self.known = self._pytest(tests, Lines(self.folder, modules))
         if not self.known.get("fixtures"):
             raise SystemExit(
                 f"no test passes without a mutant (status {status}):\n{self.log.read_text()[-2000:]}"
@@ -194,28 +194,25 @@ class Repository:
         return Fate(mutant, None)
 
     def _costs(self, mutant: Mutant) -> dict[str, float]:
-        """The tests that execute the edited statement, or anything of its module if that is imported with it.
-
-        In the order of what they cost: CPU seconds.
+        """The tests that execute the edited statement, then those that execute anything of its module, then, of what
+        is executed when a module is imported, all others: CPU seconds, from those that cost least on.
         """
         first, last = mutant.edit.lines or (0, math.inf)
-        lines = self.known["lines"][mutant.module].items()
-        executing = {
-            context
-            for line, contexts in lines
-            if first <= int(line) <= last
-            for context in contexts
-        }
-        if not executing - {
-            ""
-        }:  # executed when the module is imported, as a table is: anything may read it
-            executing = {*self.known["fixtures"]}
-        costs = {
-            test: sum(self.known["seconds"].get(context, 0) for context in (test, *used))
-            for test, used in self.known["fixtures"].items()
-            if not executing.isdisjoint((test, *used))
-        }
-        return dict(sorted(costs.items(), key=lambda item: item[1]))
+        of_module: set[str] = set()
+        of_statement: set[str] = set()
+        for line, contexts in self.known["lines"][mutant.module].items():
+            of_module.update(contexts)
+            if first <= int(line) <= last:
+                of_statement.update(contexts)
+        on_import = mutant.edit.lines is None or not of_statement - {""}
+        ordered: list[tuple[bool, bool, float, str]] = []
+        for test, used in self.known["fixtures"].items():
+            contexts = {test, *used}
+            apart = of_statement.isdisjoint(contexts), of_module.isdisjoint(contexts)
+            if on_import or not all(apart):
+                cost = sum(self.known["seconds"].get(context, 0) for context in contexts)
+                ordered.append((*apart, cost, test))
+        return {test: cost for *_, cost, test in sorted(ordered)}
 
     def _pytest(
         self, arguments: Sequence[str], plugin: Lines | Selection
@@ -299,10 +296,6 @@ def main() -> None:
         "--only", metavar="PREFIX", action="append", help="of modules, such as probing/stats"
     )
     parser.add_argument(
-        "--tests", metavar="ROOM", choices=ROOMS.split(), action="append", help="only tests of it"
-    )
-    parser.add_argument("--quick", action="store_true", help="without the slow tests")
-    parser.add_argument(
         "--seconds",
         type=float,
         default=60,
@@ -312,7 +305,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     importlib.import_module("conftest")  # sets what the libraries read when they are imported
     modules = modules_of(args.only or PACKAGES)
-    tests = [f"tests/{room}" for room in args.tests or ROOMS.split()]
+    tests = [f"tests/{room}" for room in ROOMS.split()]
     with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
         folder = Path(name)
         os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own
@@ -320,8 +313,7 @@ def main() -> None:
         for library in LIBRARIES:
             importlib.import_module(library)
         gc.freeze()  # so that collections in each process are cheap
-        slow = () if args.quick else ("tests/",)
-        repository = Repository(ROOT, folder, modules, tests, slow, args.seconds)
+        repository = Repository(ROOT, folder, modules, tests, args.seconds)
         failed = [
             test for test, outcome in repository.known["not passed"].items() if outcome == "failed"
         ]

@@ -6,7 +6,6 @@ tries so many inputs of each kind, other ones each time."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from contextlib import suppress
@@ -26,6 +25,7 @@ from support.cpu_time import within
 from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, ParseError
 from codesyntax_dataset.folder import read_split
+from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.schema import Skips
 from probing.instruments.attention import errors
 from probing.instruments.attention.ledger import RankLedger
@@ -67,7 +67,7 @@ HIDDEN = {  # errors that tree-sitter reports of a node, but of none of its part
 }
 
 
-@pytest.mark.parametrize(("language", "code"), HIDDEN.values(), ids=HIDDEN)
+@pytest.mark.parametrize("language, code", HIDDEN.values(), ids=HIDDEN)
 def test_an_error_that_no_part_of_the_tree_has(language, code):
     with pytest.raises(ParseError):
         annotate(code, language, "exact")
@@ -82,12 +82,8 @@ DEEP = b"[" * 100_000
 def test_damaged_metadata_of_a_dataset_are_not_read(metadata, tmp_path):
     folder = shutil.copytree(SMALL / "zoo", tmp_path / "zoo")
     file = folder / "python/test.parquet"
-    before = hashlib.sha256(file.read_bytes()).hexdigest()
     pq.write_table(pq.read_table(file).replace_schema_metadata({b"huggingface": metadata}), file)
-    sums = (folder / "SHA256SUMS").read_text()
-    (folder / "SHA256SUMS").write_text(
-        sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest())
-    )
+    (folder / "SHA256SUMS").write_text(sha256sums(folder))
     plain, _ = read_split(SMALL / "zoo", "python", "test", FUNCTION_COLUMNS)
     assert read_split(folder, "python", "test", FUNCTION_COLUMNS)[0] == plain
 
@@ -95,16 +91,12 @@ def test_damaged_metadata_of_a_dataset_are_not_read(metadata, tmp_path):
 def test_text_that_is_no_utf8_is_refused(tmp_path):
     folder = shutil.copytree(SMALL / "zoo", tmp_path / "zoo")
     file = folder / "python/test.parquet"
-    before = hashlib.sha256(file.read_bytes()).hexdigest()
     table = pq.read_table(file)
     texts = table["code"].combine_chunks().cast(pa.binary()).to_pylist()
     spoiled = pa.array([b"\xff" + texts[0], *texts[1:]], pa.binary())
     code = pa.Array.from_buffers(pa.string(), len(texts), spoiled.buffers())
     pq.write_table(table.set_column(table.schema.get_field_index("code"), "code", code), file)
-    sums = (folder / "SHA256SUMS").read_text()
-    (folder / "SHA256SUMS").write_text(
-        sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest())
-    )
+    (folder / "SHA256SUMS").write_text(sha256sums(folder))
     with pytest.raises(DatasetError, match=r"test.parquet cannot be read .*UTF8"):
         read_split(folder, "python", "test", FUNCTION_COLUMNS)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
+from support.commands import python
 from support.cpu_time import within
 
 from codesyntax_dataset import annotate, sources, tokenize
@@ -29,7 +28,7 @@ LONG = {  # seconds only where a square is in it
 }
 
 
-@pytest.mark.parametrize(("language", "code"), LONG.values(), ids=LONG)
+@pytest.mark.parametrize("language, code", LONG.values(), ids=LONG)
 def test_long_code_is_labelled_in_time(language, code):
     with within(10 * len(code) / 100_000):  # ten times what it takes here
         assert annotate(code, language).edges
@@ -59,7 +58,7 @@ def test_short_code_that_the_parser_never_ends_with_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("language", "code"),
+    "language, code",
     [
         ("go", "?>%w[b'" * 7_000),
         ("go", "]" * 7_000 + "?>%w[b'" * 7_000),
@@ -79,10 +78,8 @@ def test_here_documents_that_crash_the_parser_are_refused():
         "from codesyntax_dataset import annotate; annotate('x = ' + '/*<<finally<!--' * {}, 'ruby')"
     )
     for times, said in ((60, "something is missing"), (200, "too many here-documents")):
-        ran = subprocess.run(
-            [sys.executable, "-c", program.format(times)], capture_output=True, text=True
-        )
-        assert ran.returncode == 1 and "ParseError: line 1" in ran.stderr and said in ran.stderr
+        ran = python(program.format(times), status=1)
+        assert "ParseError: line 1" in ran.stderr and said in ran.stderr
     many = (
         "def f\n" + "".join(f"  a{n} = <<~WORDS\n    text\n  WORDS\n" for n in range(300)) + "end"
     )
@@ -125,10 +122,7 @@ def test_labels_do_not_depend_on_how_many_digits_are_converted(limit):
     program = (
         f"from codesyntax_dataset import annotate; print(annotate({code!r}, 'python').edges[-1])"
     )
-    environment = {**os.environ, "PYTHONINTMAXSTRDIGITS": limit}
-    ran = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
+    ran = python(program, env=os.environ | {"PYTHONINTMAXSTRDIGITS": limit})
     assert (ran.stdout, ran.stderr) == (
         str(annotate(code.replace(integer, "1"), "python").edges[-1]) + "\n",
         "",

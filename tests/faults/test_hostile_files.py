@@ -169,7 +169,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize(("make", "reason"), SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("make, reason", SOURCES.values(), ids=SOURCES)
 @pytest.mark.slow
 def test_a_hostile_source_is_refused(tmp_path, monkeypatch, make, reason):
     monkeypatch.setattr(safe_files, "_LEAST", 1 << 20)  # otherwise bombs would have to be large
@@ -214,7 +214,7 @@ LEFT_OUT = {
 }
 
 
-@pytest.mark.parametrize(("make", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
+@pytest.mark.parametrize("make, reason", LEFT_OUT.values(), ids=LEFT_OUT)
 def test_a_hostile_file_in_a_folder_is_left_out_and_counted(tmp_path, make, reason):
     file("code/z.py", b"def g(): pass")(tmp_path)
     make(tmp_path)

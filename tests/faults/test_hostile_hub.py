@@ -97,7 +97,7 @@ def hostile(hub: LoopbackHub, act) -> None:
     handler.do_GET = lambda self: act(self) or usual(self)
 
 
-@pytest.mark.parametrize(("act", "reason"), SERVERS.values(), ids=SERVERS)
+@pytest.mark.parametrize("act, reason", SERVERS.values(), ids=SERVERS)
 def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
     monkeypatch.setattr(network, "LONGEST_WAIT", 0.3)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)

@@ -131,7 +131,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("change", "reason"), MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("change, reason", MODELS.values(), ids=MODELS)
 def test_a_hostile_model_is_refused(tiny_model, tmp_path, change, reason):
     folder = tmp_path / "model"
     shutil.copytree(tiny_model, folder)

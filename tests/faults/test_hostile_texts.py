@@ -41,7 +41,7 @@ NAMES = {
 
 
 @pytest.fixture(params=NAMES.values(), ids=NAMES)
-def name(request) -> str:
+def name(request):
     return request.param
 
 

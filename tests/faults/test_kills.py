@@ -23,6 +23,7 @@ from typing import NamedTuple
 import pytest
 from conftest import figures_unrendered
 from support.commands import run
+from support.files import contents
 from support.processes import codesyntax, ended, start
 
 import codesyntax_dataset
@@ -30,7 +31,7 @@ from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
 from probing.instruments.attention.probe import Probing
 from probing.instruments.masking.mask import Masking
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.long
 
 Tree = dict[str, bytes]
 """Path -> content, of all files of a folder."""
@@ -108,8 +109,8 @@ class World:
         self.place.rename(self._start)
 
     def again(self) -> None:
-        shutil.rmtree(self.place, ignore_errors=True)
-        shutil.copytree(self._start, self.place)
+        shutil.rmcontents(self.place, ignore_errors=True)
+        shutil.copycontents(self._start, self.place)
 
     def run(self, arguments: str) -> int:
         """Run a command until it ends, with its output in `log`; return its exit status."""
@@ -130,35 +131,30 @@ class World:
     def usual(self, name: str) -> Usual:
         if name not in self._usual:
             self.again()
-            before, counted = tree(self.place), self.log.with_name("count")
+            before, counted = contents(self.place), self.log.with_name("count")
             with counted.open("wb", buffering=0) as file:
                 counts = self.start(COMMANDS[name], lambda: changing(lambda _: file.write(b".")))
                 assert ended(counts) == 0, self.log.read_text()
-            after = tree(self.place)
+            after = contents(self.place)
             sizes = [len(after[path]) for path in after if before.get(path) != after[path]]
             self._usual[name] = Usual(before, after, counted.stat().st_size, max(sizes))
         return self._usual[name]
 
     def goes_on(self, name: str) -> None:
         """What is left of a command that failed is whole, and the same one gives what it gives when nobody kills it."""
-        check_whole(tree(self.place), self.usual(name))
+        check_whole(contents(self.place), self.usual(name))
         assert self.run(COMMANDS[name]) == 0, self.log.read_text()
         for pattern in LEFT:
             for path in list(self.place.rglob(pattern)):
-                shutil.rmtree(path, ignore_errors=True)  # it may be in another one
-        assert tree(self.place) == self.usual(name).after
+                shutil.rmcontents(path, ignore_errors=True)  # it may be in another one
+        assert contents(self.place) == self.usual(name).after
 
 
 def code_in(place: Path) -> None:
     """Put source files of two projects of the sample into a folder."""
     sample = Path(codesyntax_dataset.__file__).parent / "sample"
     for project in ("test/spans", "validation/unitconv"):
-        shutil.copytree(sample / project, place / "code" / project)
-
-
-def tree(place: Path) -> Tree:
-    files = [path for path in place.rglob("*") if path.is_file()]
-    return {str(path.relative_to(place)): path.read_bytes() for path in files}
+        shutil.copycontents(sample / project, place / "code" / project)
 
 
 def check_whole(now: Tree, usual: Usual) -> None:
@@ -238,10 +234,10 @@ def test_a_file_that_cannot_be_written_to_its_end_is_none(world, name):
 
 def fails(world: World, command: str, reason: str) -> None:
     """The command ends with one line, and leaves what was there and nothing else."""
-    before = tree(world.place)
+    before = contents(world.place)
     status, said = world.run(command), world.log.read_text()
     assert status == 1 and said.splitlines()[-1].startswith("Error: ") and reason in said, said
-    assert tree(world.place) == before
+    assert contents(world.place) == before
 
 
 @pytest.mark.parametrize("name", ["build", "mask", "board"])
@@ -267,7 +263,7 @@ def test_two_at_once_leave_what_one_does(world, name):
     world.again()
     statuses = {ended(pid) for pid in [world.start(COMMANDS[name]) for _ in range(2)]}
     assert 0 in statuses <= {0, 1}, statuses
-    assert tree(world.place) == expected
+    assert contents(world.place) == expected
 
 
 PROGRAM = """
@@ -312,7 +308,7 @@ def done(place: Path, late: int = 0, **environment: str) -> Tree:
         text=True,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    return {path: content for path, content in tree(place).items() if path[0] != "."}
+    return {path: content for path, content in contents(place).items() if path[0] != "."}
 
 
 def test_other_circumstances_give_the_same_bytes(tmp_path):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 
 import numpy as np
 import pytest
 from conftest import cut
 from support.commands import run
+from support.files import csv_rows
 from support.references import plain_intervals
 
 import probing
@@ -25,7 +25,7 @@ from probing.runs.data import assign_dependents, load_functions, read_functions
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread", "surfaces_learned_once")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("surfaces_learned_once")]
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +145,15 @@ def test_verified(folder, result, tiny_model, tmp_path):
 
 
 def test_rows_that_cannot_be_are_refused(result):
+    rows = result.ledger.rows.copy()
+    candidates = rows["candidates"][0]
+    rows["both_rank"][0], rows["dependents"][0] = candidates - 1, candidates
+    InformationLedger.check(rows)
     for name, value, reason in (
-        ("both_rank", 10**6, "ranks"),
-        ("words_bits", -1.0, "bits"),
+        ("both_rank", candidates, "ranks"),
         ("best_rank", -1, "ranks"),
+        ("dependents", 0, "numbers of dependents"),
+        ("dependents", candidates + 1, "numbers of dependents"),
     ):
         rows = result.ledger.rows.copy()
         rows[name][0] = value
@@ -247,7 +252,7 @@ def test_report(folder, result, inform, tmp_path):
     page = report([folder, tmp_path / "twin"], tmp_path / "report").read_text("utf-8")
     assert result.title in page and "random-weights" in page
     files = sorted((tmp_path / "report/tables").glob("*-information-models.csv"))
-    rows = [next(csv.DictReader(file.open(newline=""))) for file in files]
+    rows = [csv_rows(file)[0] for file in files]
     assert len(rows) == 2
     (row,) = (row for row in rows if row["model"] == result.title)
     mean = hits(result)["bits"].mean("words", "both").at(0)
@@ -256,9 +261,8 @@ def test_report(folder, result, inform, tmp_path):
     assert float(row["bits: closed, %"]) == pytest.approx(result.mean.share)
     tables = sorted((tmp_path / "report/tables").glob("*-information.csv"))
     assert len(tables) == 2
-    for table in tables:
-        with table.open(newline="") as file:
-            names = {row["relation"].removesuffix(" *") for row in csv.DictReader(file)}
+    for file in tables:
+        names = {row["relation"].removesuffix(" *") for row in csv_rows(file)}
         assert names >= {*result.relations}  # and the mean
 
 

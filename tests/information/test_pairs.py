@@ -20,8 +20,6 @@ from probing.instruments.information.pairs import (
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.fixture(scope="module")
 def probing(tiny_model, dataset_folder):

@@ -17,7 +17,7 @@ from probing.instruments.information.surface import (
 from probing.runs.data import words_of
 
 CODE = "if a:\n    b(a, 'x')"
-WORDS = ["if", "a", ":", "b", "(", "a", ",", "'x'", ")"]
+WORDS = "if a : b ( a , 'x' )".split()
 
 
 def row():
@@ -31,6 +31,10 @@ def row():
         "token_start": starts,
         "token_end": [s + len(w) for s, w in zip(starts, WORDS)],
     }
+
+
+def digits(text):
+    return [*map(int, text)]
 
 
 def cells(surface, head):
@@ -50,25 +54,15 @@ def test_every_feature_by_hand():
     name, number, text, mark, outside = range(5)
     assert word.tolist() == [name, name, mark, name, mark, name, mark, text, mark]
     assert behind.tolist() == [*word[1:], outside] and before.tolist() == [outside, *word[:-1]]
-    assert length.tolist() == [2, 1, 1, 1, 1, 1, 1, 3, 1]
-    assert ends.tolist() == [1, 0, 2, 1, 0, 0, 0, 0, 2]  # of a line
-    assert begin.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3] and end.tolist() == [
-        3,
-        3,
-        3,
-        2,
-        2,
-        2,
-        2,
-        1,
-        1,
-    ]
+    assert length.tolist() == digits("211111131")
+    assert ends.tolist() == digits("102100002")  # of a line
+    assert begin.tolist() == digits("011222233") and end.tolist() == digits("333222211")
     assert (offset - 25).tolist() == [-1, 0, 1, 2, 3, 4, 5, 6, 7]
     assert power.tolist() == [1, 0, 11, 11, 12, 12, 12, 12, 13]  # both sides apart
-    assert (line - 8).tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1]
-    assert (indent - 16).tolist() == [0, 0, 0, 4, 4, 4, 4, 4, 4]
-    assert (depth - 4).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0]
-    assert same.tolist() == [0, 1, 0, 0, 0, 1, 0, 0, 0]
+    assert (line - 8).tolist() == digits("000111111")
+    assert (indent - 16).tolist() == digits("000444444")
+    assert (depth - 4).tolist() == digits("000011110")
+    assert same.tolist() == digits("010001000")
     assert number not in word
 
 
@@ -111,41 +105,32 @@ def test_structure_by_hand():
     assert first.tolist() == [name] * 9
     assert opener.tolist() == [outside] * 5 + [mark] * 3 + [outside]
     assert caller.tolist() == [outside] * 5 + [name] * 3 + [outside]
-    assert step.tolist() == [3, 2, 2, 5, 2, 2, 2, 2, 2]  # deeper or not, and whether a line begins
+    assert step.tolist() == digits("322522222")  # deeper or not, and whether a line begins
     least, level = levels // 7 - 3, levels % 7 - 3
-    assert level.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0] and least.tolist() == [0] * 9
+    assert level.tolist() == digits("000011110") and least.tolist() == [0] * 9
     between, after = same % 8 // 2, same % 2
-    assert after.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1] and (same // 8).tolist() == word
-    assert between.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, 2]  # of names or marks
+    assert after.tolist() == digits("000011111") and (same // 8).tolist() == word
+    assert between.tolist() == digits("100000102")  # of names or marks
     assert (same_back // 8).tolist() == [outside, *word[:-1]]
-    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == [
-        1,
-        0,
-        0,
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ]
+    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == digits("100100000")
     # before, inside, and the closing bracket
-    assert bracket.tolist() == [
-        4,
-        4,
-        4,
-        4,
-        3,
-        3,
-        3,
-        3,
-        0,
-    ]
+    assert bracket.tolist() == digits("444433330")
     assert (commas // 2).tolist() == [0] * 9  # at the head token's depth
     assert (cells(surface, 5)[rows][-1] // 2).tolist() == [0] * 7 + [1, 1]
 
 
-MORE = ["if", "a", ":", "7", "(", "a", ",", "b", ")", "'x'", "[", "b", "]", "8"]
+def test_lines_that_begin_no_deeper_than_the_head_token_are_counted():
+    """Between the first and the last there is one that is deeper, and one that is not."""
+    one = {
+        "code": " a\n  b\n c\n d",
+        "token_start": [1, 5, 8, 11],
+        "token_end": [2, 6, 9, 12],
+    }
+    starts = cells(Surface.of(one, WordClasses([])), 0)[SETS["positions"][0] + 9]
+    assert (starts // 4).tolist() == [0, 0, 0, 1]
+
+
+MORE = "if a : 7 ( a , b ) 'x' [ b ] 8".split()
 
 
 def test_grams_share_a_code_where_their_parts_are_equal():

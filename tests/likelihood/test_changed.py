@@ -15,7 +15,7 @@ def text(*ids: int) -> Copy:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "of_good", "of_bad"),
+    "good, bad, of_good, of_bad",
     [
         ((9, 1, 2, 3), (9, 1, 5, 3), {2}, {2}),  # one is another
         # one is deleted: the next one tells that it is not there

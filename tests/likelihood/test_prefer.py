@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import datasets
 import numpy as np
@@ -12,7 +11,7 @@ import torch
 import transformers
 from scipy.stats import t
 from support.commands import run
-from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.models.byte_tokenizer import byte_tokenizer
 from support.models.minimal_pairs import (
     LONGEST,
     PAIRS,
@@ -21,6 +20,7 @@ from support.models.minimal_pairs import (
     pairs_folder,
     tiny_decoder,
 )
+from support.models.random_models import byte_model
 
 from codesyntax_dataset.errors import (
     ArgumentError,
@@ -45,28 +45,26 @@ from probing.runs.data import read_functions
 from probing.runs.data import rows as labelled_rows
 from probing.runs.session import Session
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 BYTES = byte_tokenizer()
 
 
 @pytest.fixture(scope="module")
-def data() -> datasets.Dataset:
+def data():
     return datasets.Dataset.from_list(PAIRS)
 
 
 @pytest.fixture(scope="module")
-def decoder(tmp_path_factory) -> Path:
+def decoder(tmp_path_factory):
     return tiny_decoder(tmp_path_factory.mktemp("models") / "decoder")
 
 
 @pytest.fixture(scope="module")
-def masked(tmp_path_factory) -> Path:
+def masked(tmp_path_factory):
     return byte_model(tmp_path_factory.mktemp("models") / "masked", LONGEST)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     return pairs_folder(tmp_path_factory.mktemp("data") / "pairs")
 
 
@@ -301,7 +299,7 @@ def test_long_pairs_are_missed_and_counted(decoder, data):
 
 
 @pytest.mark.parametrize(
-    ("good", "expected"),
+    "good, expected",
     [
         ([6, 5, 5, 5, 4, 1], [1.5, 1, 1, 1, 0.75, 0.75]),
         ([6, *[5] * 90, *[4] * 9], [5, *[1] * 90, *[5 / 9] * 9]),  # one pair is not a third
@@ -415,11 +413,9 @@ def test_verified(decoder, masked, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "reason"),
+    "name, value, reason",
     [
-        ("good_whole", 0.5, "good_whole that cannot be"),
         ("bad_place", np.nan, "bad_place that cannot be"),
-        ("good_place_tokens", 999, "sub-tokens"),
         ("function", 0, "out of order"),
     ],
 )
@@ -429,6 +425,16 @@ def test_altered_ledgers_are_refused(name, value, reason, decoder, data, tmp_pat
     ledger.save(tmp_path / "altered.parquet")
     with pytest.raises(LedgerError, match=reason):
         PreferenceLedger.load(tmp_path / "altered.parquet")
+
+
+@pytest.mark.parametrize("text", ["good", "bad"])
+def test_a_place_has_no_more_sub_tokens_than_its_text(text):
+    rows = np.zeros(1, PreferenceLedger.ROW)
+    rows[f"{text}_whole_tokens"] = rows[f"{text}_place_tokens"] = 1
+    PreferenceLedger.check(rows)
+    rows[f"{text}_place_tokens"] = 2
+    with pytest.raises(ValueError, match="sub-tokens that cannot be"):
+        PreferenceLedger.check(rows)
 
 
 # --- tables and commands

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import datasets
 import numpy as np
 import pytest
 import torch
 import transformers
 from support.commands import run
-from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.models.byte_tokenizer import byte_tokenizer
 from support.models.minimal_pairs import LONGEST, tiny_decoder
+from support.models.random_models import byte_model
 
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_dataset.pairs.rivals import NGrams, windows
 from probing import surprise
 from probing.evidence.scores import scores
 from probing.evidence.verify import verify
+from probing.instruments.likelihood.likelihood import _control
 from probing.instruments.likelihood.result import (
     LEAST_NODES,
     ROLES,
@@ -26,14 +30,12 @@ from probing.models.location import TINY_DECODER
 from probing.report.report import report
 from probing.report.results import parts
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 BYTES = byte_tokenizer()
 
 CODE = "def f(a):\n  if (a):\n    return (a)\n"
-TOKENS = ["def", "f", "(", "a", ")", ":", "if", "(", "a", ")", ":", "return", "(", "a", ")"]
+TOKENS = "def f ( a ) : if ( a ) : return ( a )".split()
 OTHER = "def f(b):\n  return b\n"
-OTHER_TOKENS = ["def", "f", "(", "b", ")", ":", "return", "b"]
+OTHER_TOKENS = "def f ( b ) : return b".split()
 KINDS = ["if_statement", "parameters", "parenthesized_expression", "return_statement"]
 
 MATCHED = {
@@ -110,6 +112,15 @@ def test_equals_a_plain_loop(decoder):
     assert means.nodes == 2 and means.tokens["bits"] == pytest.approx(
         (of_token[7] + of_token[12]) / 2, abs=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    "more_frequent, later, control", [(1, 0.25, 1), (1.01, 0, -1), (0, 0.26, -1)]
+)
+def test_controls_are_at_most_twice_as_frequent_and_a_quarter_apart(more_frequent, later, control):
+    like = np.array([[0, 3, 0.5], [9, 3 + more_frequent, 0.5 + later]])
+    function = SimpleNamespace(like=like, first=np.arange(2), last=np.arange(2))
+    assert _control(function, 0, [0]) == control
 
 
 def test_5_grams_read_the_other_half(decoder):

@@ -13,6 +13,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from support.models.byte_tokenizer import byte_tokenizer
+from support.models.random_models import shaken, sizes
 from support.references.plain_masks import fill_masks
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
@@ -23,18 +24,10 @@ from probing.instruments.masking.masking import CURRENT, PROTOCOLS, PUBLISHED, M
 from probing.instruments.masking.restore import Restorer
 from probing.models import masked as masked_module
 from probing.models.load import load_restoring
-from probing.models.masked import MaskedModel
 from probing.models.subtokens import encode
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 BYTES = byte_tokenizer()
-SIZES = {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-}
+SIZES = sizes()
 SMALL = {
     "vocab_size": len(BYTES),
     **SIZES,
@@ -53,12 +46,12 @@ CODES = (
 
 
 @pytest.fixture(scope="module")
-def masked(shared) -> MaskedModel:
+def masked(shared):
     return load_restoring(shared / "data/masked_model")
 
 
 @pytest.fixture(scope="module")
-def copies(shared, masked) -> list[tuple[dict, dict]]:
+def copies(shared, masked):
     """A function and a copy of it."""
     reference = json.loads(
         gzip.decompress((shared / "data/syntaxeval/reference.json.gz").read_bytes())
@@ -130,11 +123,7 @@ def model_of(family: str, **settings) -> transformers.PreTrainedModel:
     torch.manual_seed(0)
     config = transformers.CONFIG_MAPPING[family](**{**SMALL, **settings})
     model = transformers.AutoModelForMaskedLM.from_config(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            # biases and norms, too, which are 0 and 1 at first
-            parameter += 0.3 * torch.randn_like(parameter)
-    return model.eval()
+    return shaken(model)
 
 
 FAMILIES = {
@@ -148,15 +137,21 @@ FAMILIES = {
     "electra": {"embedding_size": 16},
     "eurobert": {"bos_token_id": 0, "eos_token_id": 1, "mask_token_id": 4},
     "mobilebert": {"embedding_size": 16, "true_hidden_size": 32, "intra_bottleneck_size": 32},
-    "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 8, "bos_token_id": 0, "eos_token_id": 1,
-                   "cls_token_id": 0, "sep_token_id": 1},
+    "modernbert": {
+        "global_attn_every_n_layers": 2,
+        "local_attention": 8,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+        "cls_token_id": 0,
+        "sep_token_id": 1,
+    },
     "mpnet": {},
     "rembert": {"input_embedding_size": 16, "output_embedding_size": 24},
     "roberta": {},
     "roformer": {},
     "xlm": {"emb_dim": 32, "n_layers": 2, "n_heads": 2, "n_words": len(BYTES)},
     "xlm-roberta": {},
-}  # fmt: skip
+}
 
 _KINDS = ("albert", "deberta", "modernbert", "roberta", "xlm")
 """One of each kind of output layer, and of attention."""
@@ -296,7 +291,7 @@ def word_pieces() -> PreTrainedTokenizerFast:
 
 
 @pytest.mark.parametrize(
-    ("code", "changes", "text"),
+    "code, changes, text",
     [
         ("def F(x):\n\treturn  Foo(X)\n", {}, "def F(x):\n\treturn  Foo(X)\n"),
         ("def F(x):\n\treturn  Foo(X)\n", {2: "f", 8: "bar"}, "def F(x):\n\treturn  bar(X)\n"),
@@ -329,7 +324,7 @@ def test_a_tokenizer_without_white_space(code, changes, text):
 
 
 @pytest.mark.parametrize(
-    ("code", "changes", "text"),
+    "code, changes, text",
     [
         ("a = b\n", {3: b"+", 4: b"\n"}, "a +\nb\n"),
         ("a = é\n", {5: b"x"}, "a = x\ufffd\n"),  # one of the two bytes of é
@@ -361,7 +356,7 @@ def check_parts(tokenizer, function, positions, predicted, text):
 
 
 @pytest.mark.parametrize(
-    ("code", "changes", "parts"),
+    "code, changes, parts",
     [
         ("ab c", {1: b"x", 2: b"b"}, [("ab", "xb", 2, 1), (" c", " c", 0, 0)]),
         ("éa", {1: "é".encode()[:1], 2: b"x"}, [("é", "\ufffdx", 2, 1), ("a", "a", 0, 0)]),
@@ -419,7 +414,7 @@ def test_the_revision_of_a_folder_has_that_of_its_head(saved):
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"),
+    "lost, said",
     [
         (
             "cls.predictions.transform.dense",
@@ -439,27 +434,63 @@ def test_missing_weights(saved, tmp_path, lost, said):
     assert "\n" not in str(error.value)
 
 
-def no_mask_token() -> PreTrainedTokenizerFast:
+def with_mask(token: str | None) -> PreTrainedTokenizerFast:
     tokenizer = byte_tokenizer()
-    tokenizer.mask_token = None
+    tokenizer.mask_token = token
+    tokenizer.add_tokens([token or "<s>"])
     return tokenizer
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    "model, said",
     [
-        (lambda: (model_of("bert"), no_mask_token()), "has no mask token: use a masked language model"),
-        (lambda: (transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=261, n_embd=32, n_layer=1, n_head=2)), BYTES),
-         "GPT2LMHeadModel restores nothing: it is a decoder without fill-in-the-middle tokens"),
-        (lambda: (transformers.BartForConditionalGeneration(transformers.BartConfig(
-            vocab_size=261, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-            decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32)), BYTES), "bart. restores spans"),
+        (
+            lambda: (model_of("bert"), with_mask(None)),
+            "has no mask token: use a masked language model",
+        ),
+        (
+            lambda: (model_of("bert"), with_mask("<new>")),
+            "has no mask token among its 261 embeddings",
+        ),
+        (
+            lambda: (
+                transformers.GPT2LMHeadModel(
+                    transformers.GPT2Config(vocab_size=261, n_embd=32, n_layer=1, n_head=2)
+                ),
+                BYTES,
+            ),
+            "GPT2LMHeadModel restores nothing: it is a decoder without fill-in-the-middle tokens",
+        ),
+        (
+            lambda: (
+                transformers.BartForConditionalGeneration(
+                    transformers.BartConfig(
+                        vocab_size=261,
+                        d_model=32,
+                        encoder_layers=1,
+                        decoder_layers=1,
+                        encoder_attention_heads=2,
+                        decoder_attention_heads=2,
+                        encoder_ffn_dim=32,
+                        decoder_ffn_dim=32,
+                    )
+                ),
+                BYTES,
+            ),
+            "bart. restores spans",
+        ),
         # its convolutions see the padding
-        (lambda: (model_of("convbert", embedding_size=32), BYTES), "its predictions depend on the batch, or on chance"),
-        (lambda: (model_of("bert", is_decoder=True), BYTES), "it predicts a mask from the sub-tokens before it only"),
+        (
+            lambda: (model_of("convbert", embedding_size=32), BYTES),
+            "its predictions depend on the batch, or on chance",
+        ),
+        (
+            lambda: (model_of("bert", is_decoder=True), BYTES),
+            "it predicts a mask from the sub-tokens before it only",
+        ),
         (lambda: (model_of("bert", vocab_size=100), BYTES), "do the two belong together"),
     ],
-)  # fmt: skip
+)
 def test_refusals(model, said):
     with pytest.raises(ModelError, match=said) as error:
         load_restoring(model())
@@ -470,7 +501,7 @@ def test_refusals(model, said):
 
 
 @pytest.mark.parametrize(
-    ("logits", "truth", "near", "expected"),
+    "logits, truth, near, expected",
     [
         ([1.0, 3.0, 2.0], 1, 1e-3, (1, 1, 0)),
         ([1.0, 3.0, 2.0], 2, 1e-3, (1, 0, 0)),

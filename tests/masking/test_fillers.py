@@ -15,7 +15,7 @@ PLACES = np.array([[0, 2], [3, 4], [3, 4], [4, 4], [5, 6]])
 
 
 @pytest.mark.parametrize(
-    ("positions", "expected"),
+    "positions, expected",
     [
         ([0], "x 🙂 c"),
         ([1, 2], "ab x c"),

@@ -9,7 +9,9 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 from support.commands import run
-from support.models.byte_tokenizer import all_but, byte_model, byte_tokenizer
+from support.files import contents
+from support.models.byte_tokenizer import all_but, byte_tokenizer
+from support.models.random_models import byte_model
 from support.references.plain_masks import mask_positions
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
@@ -25,7 +27,7 @@ from probing.instruments.masking.result import (
 )
 from probing.models.masked import MaskedModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 TYPES = ["if_statement", "return_statement", "parameters", "while_statement"]
 LONGEST = 700
@@ -45,19 +47,15 @@ def whole(model, dataset_folder, tmp_path_factory):
     """The files of a run without any interruption."""
     folder = tmp_path_factory.mktemp("whole")
     mask(model, dataset_folder, **RUN, output=folder)
-    return files(folder)
+    return contents(folder)
 
 
 @pytest.fixture(scope="module")
-def result(whole, tmp_path_factory) -> MaskResult:
+def result(whole, tmp_path_factory):
     folder = tmp_path_factory.mktemp("result")
     for name, content in whole.items():
         (folder / name).write_bytes(content)
     return MaskResult.load(next(folder.glob(RESULTS)))
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def functions(dataset_folder, limit):
@@ -268,34 +266,28 @@ def test_another_seed_draws_other_controls(model, dataset_folder, result):
 
 
 @pytest.mark.parametrize(
-    ("alter", "message"),
+    "column, place, value, message",
     [
-        (lambda rows: rows["hits_1"].__setitem__(0, rows["masked"][0] + 1), "hits that cannot be"),
-        (lambda rows: rows["jaccard"].__setitem__(0, 1.5), "similarities that cannot be"),
-        (lambda rows: rows["levenshtein"].__setitem__(3, np.nan), "similarities that cannot be"),
-        (
-            lambda rows: rows["log_probability"].__setitem__(0, 0.5),
-            "log_probability that cannot be",
-        ),
-        (lambda rows: rows["copy"].__setitem__(1, 2), "out of order"),
-        (lambda rows: rows["copy"].__setitem__(3, 9), "controls for every masked copy"),
-        (
-            lambda rows: rows["masked"].__setitem__(1, rows["masked"][1] + 1),
-            "more or fewer sub-tokens",
-        ),
-        (
-            lambda rows: rows["jaccard"].__setitem__(0, 1 - rows["jaccard"][0] / 2),
-            "do not follow from its ledger",
-        ),
+        ("hits_1", 0, lambda row: row["masked"] + 1, "hits that cannot be"),
+        ("commonest", 0, lambda row: row["masked"] + 1, "commonest sub-token that cannot be"),
+        ("commonest", 0, -1, "commonest sub-token that cannot be"),
+        ("jaccard", 0, 1.5, "similarities that cannot be"),
+        ("levenshtein", 3, np.nan, "similarities that cannot be"),
+        ("log_probability", 0, 0.5, "log_probability that cannot be"),
+        ("copy", 1, 2, "out of order"),
+        ("copy", 3, 9, "controls for every masked copy"),
+        ("masked", 1, lambda row: row["masked"] + 1, "more or fewer sub-tokens"),
+        ("function", slice(None), lambda rows: np.cumsum(rows["copy"] == 0), "more functions"),
+        ("jaccard", 0, lambda row: 1 - row["jaccard"] / 2, "do not follow from its ledger"),
     ],
 )
-def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):
+def test_an_altered_ledger_is_refused(whole, tmp_path, column, place, value, message):
     for name, content in whole.items():
         (tmp_path / name).write_bytes(content)
     (file,), (ledger,) = tmp_path.glob(RESULTS), tmp_path.glob("*.parquet")
     altered = MaskingLedger.load(ledger)
     altered.rows = altered.rows.copy()
-    alter(altered.rows)
+    altered.rows[column][place] = value(altered.rows[place]) if callable(value) else value
     altered.save(ledger)
     with pytest.raises(LedgerError, match=message):
         MaskResult.load(file)
@@ -321,7 +313,7 @@ def test_a_function_less_is_refused(result, tmp_path):
 
 def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
     masked = run(*command(model, dataset_folder, tmp_path))
-    assert files(tmp_path) == whole
+    assert contents(tmp_path) == whole
     scored = run("score", *tmp_path.glob("*.parquet"))
     assert scored.stdout == masked.stdout and "failed comparisons" not in scored.stdout
     for name in TYPES[:3]:

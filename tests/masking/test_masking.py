@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.models.byte_tokenizer import byte_tokenizer
 from support.references.plain_masks import mask_positions
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 
 from codesyntax_dataset.errors import ParseError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
@@ -33,12 +33,12 @@ from probing.models.subtokens import encode
 
 
 @pytest.fixture(scope="module")
-def tokenizer(shared) -> PreTrainedTokenizerBase:
+def tokenizer(shared):
     return AutoTokenizer.from_pretrained(shared / "data/masked_model")
 
 
 @pytest.fixture(scope="module")
-def cases(shared) -> list[tuple[dict, dict]]:
+def cases(shared):
     """A function and a case of it."""
     reference = json.loads(
         gzip.decompress((shared / "data/syntaxeval/reference.json.gz").read_bytes())
@@ -137,7 +137,7 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
-    ("node_type", "masked"),
+    "node_type, masked",
     [
         # as published, a space in front of a node goes with it; in the protocol current it is none of its characters
         ("identifier", "def« f»(«a»,« b»):\n\treturn« a»+«b»\n"),
@@ -177,7 +177,7 @@ def test_by_hand(node_type, masked, protocol):
 
 
 @pytest.mark.parametrize(
-    ("node_type", "masked"),
+    "node_type, masked",
     [
         ("if_statement", "void f() {\n\t«if (a) b(); else if (c) d();»\n}\n"),
         ("enhanced_for_statement", "void f() { «for (A a : b) c();» for (;;) d(); }"),
@@ -192,7 +192,7 @@ def test_java_by_hand(node_type, masked):
 
 
 @pytest.mark.parametrize(
-    ("node_type", "current", "published"),
+    "node_type, current, published",
     [
         # of five spaces, BPE leaves one alone
         ("return_statement", "def f():\n    «return»\n", "def f():\n«    return»\n"),
@@ -362,7 +362,7 @@ def test_default_node_types_are_in_the_grammars():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    "options, error, said",
     [
         (
             {"node_type": "if_statment"},

@@ -7,9 +7,8 @@ import importlib
 import json
 import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import tree_sitter
@@ -17,7 +16,7 @@ import tree_sitter_java
 import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_metric import output, start
+from test_metric import of_two_processes, output, start
 
 import codesyntax_metric
 from codesyntax_dataset.errors import CodeSyntaxError
@@ -91,14 +90,7 @@ def test_any_two_sequences(one, other):
 def test_by_hand():
     """Without anonymous nodes `f(x)` is module, statement, call, f, arguments, x; `f(x, 1)` has one more at the end."""
     one, other = (node_types(code, anonymous=False) for code in ("f(x)", "f(x, 1)"))
-    assert one == [
-        "module",
-        "expression_statement",
-        "call",
-        "identifier",
-        "argument_list",
-        "identifier",
-    ]
+    assert one == "module expression_statement call identifier argument_list identifier".split()
     assert compare(one, other) == (6 / 7, 12 / 13, 1 - 1 / 7)
     # the same nodes in another order: as multisets they are the same, as sequences two of six differ
     assert compare(one, one[::-1]) == (1, 1, 1 - 6 / 6)
@@ -233,9 +225,13 @@ def test_means_and_lists():
         predictions=predictions, references=parsed, anonymous=False, average=False
     )
     assert named["signature"].split("|")[3] == "nodes:named"
-    assert named["jaccard"] == [
-        compare(*(node_types(code, anonymous=False) for code in pair)).jaccard for pair in codes
-    ] != lists["jaccard"]  # fmt: skip
+    assert (
+        named["jaccard"]
+        == [
+            compare(*(node_types(code, anonymous=False) for code in pair)).jaccard for pair in codes
+        ]
+        != lists["jaccard"]
+    )
 
 
 @pytest.mark.slow
@@ -248,6 +244,20 @@ def test_code_with_which_the_parser_never_ends_is_a_failure():
         predictions=[endless, "f()"], references=["f()", "f()"], language="typescript"
     )
     assert (found["jaccard"], found["failed"]) == (1, 1)
+
+
+def test_a_parser_is_stopped_after_three_times_the_steps_of_real_code(monkeypatch):
+    taken = []
+
+    def endless(code, encoding, progress_callback):
+        while not progress_callback(0, False):
+            taken.append(code)
+        raise ValueError
+
+    monkeypatch.setattr(tree_sitter, "Parser", lambda language: SimpleNamespace(parse=endless))
+    with pytest.raises(CodeSyntaxError, match="takes too long to repair"):
+        parse("x" * 50_000)
+    assert len(taken) == 1_000 + 3_000 + 1
 
 
 def test_a_failure_is_counted_and_no_zero():
@@ -303,6 +313,10 @@ def test_a_failure_is_counted_and_no_zero():
             {"predictions": [parse("int x;", "java")], "references": ["a"]},
             "another grammar than .* 'python'",
         ),
+        (
+            {"predictions": ["a"], "references": [parse("int x;", "java")]},
+            "another grammar than .* 'python'",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(arguments, message):
@@ -348,43 +362,16 @@ def test_evaluate_loads_it_as_on_the_hub(tmp_path):
     assert "did you mean 'python'?" in error
 
 
-def test_two_processes_give_the_answer_of_one(tmp_path):
-    """Both instances in one process; the locks and files between them are the same. One may have nothing."""
+@pytest.mark.parametrize("shares", [(0, 1, 0), (1, 1, 1)])
+def test_two_processes_give_the_answer_of_one(shares, tmp_path):
+    """One may have nothing."""
     pairs = [("f(x)", "f(x, y)"), ("a = 1", "b"), ("é", parse("x"))]
     predictions, references = zip(*pairs)
-    expected = codesyntax_metric.ast_similarity.load().compute(
-        predictions=predictions, references=references
-    )
-
-    def computed(experiment, process, own):
-        metric = codesyntax_metric.ast_similarity.load(
-            num_process=2,
-            process_id=process,
-            experiment_id=experiment,
-            cache_dir=str(tmp_path),
-            timeout=30,
-        )
-        for prediction, reference in own:
-            metric.add(prediction=prediction, reference=reference)
-        return metric.compute()
-
-    with ThreadPoolExecutor() as pool:
-        for first, second in ([0, 2], [1]), ([], [0, 1, 2]), ([], []):
-            name = f"{len(first)} and {len(second)}"
-            parts = [[pairs[place] for place in places] for places in (first, second)]
-            one, other = [
-                pool.submit(computed, name, process, part) for process, part in enumerate(parts)
-            ]
-            assert other.result() is None
-            if second:
-                assert one.result() == pytest.approx(expected)
-            else:
-                with pytest.raises(
-                    CodeSyntaxError, match="nothing to compare: no process added a pair"
-                ):
-                    one.result()
-    # that failed, and lie there
-    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.arrow")} <= {"0 and 0"}
+    metric = codesyntax_metric.ast_similarity
+    expected = metric.load().compute(predictions=predictions, references=references)
+    first, second = of_two_processes(metric, pairs, shares, tmp_path)
+    assert second.result() is None and first.result() == pytest.approx(expected)
+    assert not list(tmp_path.rglob("*.arrow"))
 
 
 def test_the_page_compares_two_codes(monkeypatch):
@@ -394,8 +381,10 @@ def test_the_page_compares_two_codes(monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     app = importlib.import_module("app")
     assert app.compare_example("f(x)", "f(x, y)", "python", True) == [
-        ["jaccard", 0.8], ["sorensen_dice", 0.8889], ["levenshtein", 0.8]
-    ]  # fmt: skip
+        ["jaccard", 0.8],
+        ["sorensen_dice", 0.8889],
+        ["levenshtein", 0.8],
+    ]
     assert app.compare_example("f(x)", "f(x, y)", "python", False)[0] == ["jaccard", 0.8571]
     ((what, why),) = app.compare_example("\ud800", "f", "python", True)
     assert what == "cannot be compared" and "lone surrogate" in why

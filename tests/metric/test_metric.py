@@ -27,7 +27,6 @@ from codesyntax_metric.topk_uas import (
     NOT_IN_MEAN,
     RULES,
     RankCounts,
-    mean_score,
     rank_attention,
     score,
 )
@@ -263,21 +262,12 @@ def test_four_tokens_by_hand():
     assert ranks.tolist() == [[[0, 1], [2, 2]], [[0, 1], [1, 0]], [[0, 1], [1, 0]]]
     metric = codesyntax_metric.load()
     metric.add(prediction=attention, reference=edges)
+    none, all_of_them = ({"score": score, "layer": 0, "head": 0} for score in (0.0, 100.0))
     assert metric.compute(k=[3, 1, 3], rule="first") == {
         "scores": {"1": 50.0, "3": 100.0},
         "relations": {
-            "If:if->body": {
-                "edges": 1,
-                "in_mean": True,
-                "1": {"score": 0.0, "layer": 0, "head": 0},
-                "3": {"score": 100.0, "layer": 0, "head": 0},
-            },
-            "If:if->test": {
-                "edges": 1,
-                "in_mean": True,
-                "1": {"score": 100.0, "layer": 0, "head": 0},
-                "3": {"score": 100.0, "layer": 0, "head": 0},
-            },
+            "If:if->body": {"edges": 1, "in_mean": True, "1": none, "3": all_of_them},
+            "If:if->test": {"edges": 1, "in_mean": True, "1": all_of_them, "3": all_of_them},
         },
         "functions": 1,
         "signature": "uas|rule:first|k:1,3|heads:1x2|functions:1|edges:2|scoring:2",
@@ -304,23 +294,17 @@ def test_each_k_chooses_its_own_head():
 
 
 def test_equal_heads_go_by_lower_layer_then_lower_head():
-    # layer 0 head 1, layer 1 heads 0 and 1
-    entry = ranked([[[5, 0], [0, 0]]], [IN])["relations"][IN]
-    assert (entry["1"]["layer"], entry["1"]["head"]) == (0, 1)
-    entry = ranked([[[5, 5], [0, 0]]], [IN])["relations"][IN]
-    assert (entry["1"]["layer"], entry["1"]["head"]) == (1, 0)
+    for ranks, layer, head in (([[5, 0], [0, 0]], 0, 1), ([[5, 5], [0, 0]], 1, 0)):
+        best = ranked([ranks], [IN])["relations"][IN]["1"]
+        assert (best["layer"], best["head"]) == (layer, head)
 
 
 def test_relations_outside_the_mean_are_scored_only():
     both = ranked([[[0]], [[2]]], [IN, OUT])
     assert both["scores"] == {"1": 100.0, "3": 100.0, "10": 100.0}
-    assert both["relations"][OUT] == {
-        "edges": 1,
-        "in_mean": False,
-        "1": {"score": 0.0, "layer": 0, "head": 0},
-        "3": {"score": 100.0, "layer": 0, "head": 0},
-        "10": {"score": 100.0, "layer": 0, "head": 0},
-    }
+    outside = both["relations"][OUT]
+    assert (outside["edges"], outside["in_mean"]) == (1, False)
+    assert [outside[k]["score"] for k in ("1", "3", "10")] == [0, 100, 100]
     assert ranked([[[0]]], [OUT])["scores"] == {"1": None, "3": None, "10": None}
 
 
@@ -409,31 +393,6 @@ def test_relations_in_the_mean_are_those_of_the_published_tables(shared, languag
     }
 
 
-@pytest.mark.parametrize(
-    "table, column, model, language, rule_table",
-    [
-        ("table9_python_first_token", "cubert", "CuBERT", "python", "table3_first_token"),
-        ("table9_python_first_token", "offset_score", "Offset", "python", "table3_first_token"),
-        ("table10_python_any_token", "cubert", "CuBERT", "python", "table5_any_token"),
-        ("table11_java_first_token", "cubert", "CuBERT", "java", "table3_first_token"),
-        ("table11_java_first_token", "offset_score", "Offset", "java", "table3_first_token"),
-        ("table12_java_any_token", "cubert", "CuBERT", "java", "table5_any_token"),
-    ],
-)
-def test_mean_of_the_published_relations_is_the_published_mean(
-    shared, table, column, model, language, rule_table
-):
-    published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())
-    relations = {
-        row["relation"]: {
-            "in_mean": row["relation"] not in NOT_IN_MEAN,
-            "1": {"score": row[column]},
-        }
-        for row in published[table]
-    }
-    assert round(mean_score(relations, "1"), 1) == published[rule_table][language][model][0]
-
-
 # Memory, state, errors
 
 
@@ -469,13 +428,11 @@ def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
 
 def test_compute_resets():
     metric = codesyntax_metric.load()
-    one, other = ([[[[0, 1], [1, 0]]]], [(IN, 0, 1, 1)]), ([[[[0, 1], [1, 0]]]], [(OUT, 0, 1, 1)])
-    metric.add(prediction=one[0], reference=one[1])
-    assert metric.compute()["relations"].keys() == {IN}
-    with pytest.raises(CodeSyntaxError, match="nothing to score: call add"):
-        metric.compute()
-    metric.add(prediction=other[0], reference=other[1])
-    assert metric.compute()["relations"].keys() == {OUT}
+    for relation in (IN, OUT):
+        metric.add(prediction=GOOD, reference=[(relation, 0, 1, 1)])
+        assert metric.compute()["relations"].keys() == {relation}
+        with pytest.raises(CodeSyntaxError, match="nothing to score: call add"):
+            metric.compute()
 
 
 GOOD = np.full((1, 2, 3, 3), 0.25)
@@ -725,18 +682,24 @@ def test_evaluate_loads_it_where_our_packages_are_missing(tmp_path):
         assert "weights that are not finite numbers" in error
 
 
-def shared_by(*, process, cache, experiment, functions=()):
-    """What one of two processes computes of its own functions; both are in this one, with the same locks and files."""
-    metric = codesyntax_metric.load(
-        num_process=2,
-        process_id=process,
-        experiment_id=experiment,
-        cache_dir=str(cache),
-        timeout=30,
-    )
-    for attention, edges in functions:
-        metric.add(prediction=attention, reference=edges)
-    return metric.compute(k=[1, 2, 20], rule="any")
+def of_two_processes(metric, added, shares, cache, **options):
+    """What each computes of its own share; both are in this one, with the same locks and files."""
+
+    def computed_by(process):
+        own = metric.load(
+            num_process=2,
+            process_id=process,
+            experiment_id="shared",
+            cache_dir=str(cache),
+            timeout=30,
+        )
+        for (prediction, reference), share in zip(added, shares):
+            if share == process:
+                own.add(prediction=prediction, reference=reference)
+        return own.compute(**options)
+
+    with ThreadPoolExecutor() as pool:
+        return [pool.submit(computed_by, process) for process in (0, 1)]
 
 
 @pytest.mark.parametrize("shares", [(0, 1, 0), (0, 0, 0), (1, 1, 1)])
@@ -748,28 +711,21 @@ def test_two_processes_give_the_answer_of_one(shares, tmp_path):
         (rng.random((2, 3, 6, 6)), [(IN, 5, 0, 3)]),
         (np.ones((2, 3, 2, 2)), []),
     ]
-    expected = computed(functions, k=[1, 2, 20], rule="any")
-    with ThreadPoolExecutor() as pool:
-        first, second = (
-            pool.submit(
-                shared_by,
-                process=process,
-                cache=tmp_path,
-                experiment="shared",
-                functions=[one for one, share in zip(functions, shares) if share == process],
-            )
-            for process in (0, 1)
-        )
-        assert second.result() is None and first.result() == expected
+    options = {"k": [1, 2, 20], "rule": "any"}
+    first, second = of_two_processes(codesyntax_metric, functions, shares, tmp_path, **options)
+    assert second.result() is None and first.result() == computed(functions, **options)
     assert not list(tmp_path.rglob("*.arrow"))
 
 
-def test_two_processes_without_functions_say_so(tmp_path):
-    with ThreadPoolExecutor() as pool:
-        first, second = (
-            pool.submit(shared_by, process=process, cache=tmp_path, experiment="empty")
-            for process in (0, 1)
-        )
-        assert second.result() is None
-        with pytest.raises(CodeSyntaxError, match="nothing to score: no process added a function"):
-            first.result()
+@pytest.mark.parametrize(
+    "metric, said",
+    [
+        (codesyntax_metric, "nothing to score: no process added a function"),
+        (codesyntax_metric.ast_similarity, "nothing to compare: no process added a pair"),
+    ],
+)
+def test_two_processes_with_nothing_say_so(metric, said, tmp_path):
+    first, second = of_two_processes(metric, [], [], tmp_path)
+    assert second.result() is None
+    with pytest.raises(CodeSyntaxError, match=said):
+        first.result()

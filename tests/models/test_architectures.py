@@ -35,7 +35,7 @@ from probing.models.load import doctor
 from probing.models.loaded import FailedCheck, Loaded
 from probing.models.selfcheck import examine_lengths, self_check
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 POSITIONS = 256
 WINDOW = 8  # of models with sliding windows, far shorter than the functions
@@ -248,7 +248,7 @@ FAMILIES = [
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer():
     """A byte-level tokenizer like that of RoBERTa, trained on next to nothing."""
     pipeline = Tokenizer(models.BPE())
     pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -342,6 +342,9 @@ def test_family(family, tokenizer):
         return
     encoder = self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
+    # beyond its window, if it says that it has one
+    longest = 72 if {"local_attention", "sliding_window"} & family.settings.keys() else 24
+    assert any(f"up to {longest} sub-tokens" in check.measured for check in encoder.checks)
     functions = encode(encoder)
     functions.sort(key=lambda function: -len(function.ids))
     inputs = encoder.inputs([function.ids for function in functions])
@@ -380,7 +383,7 @@ _SCALED = {"rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddin
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    "name, settings",
     [
         *((name, {}) for name in ("mistral", "gemma2", "gpt_oss")),
         ("llama", {"rope_parameters": {"rope_type": "yarn", **_SCALED}}),
@@ -473,7 +476,7 @@ def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenize
 
 
 @pytest.mark.parametrize(
-    ("model", "part"),
+    "model, part",
     [
         ("bert", "mask"),
         ("mistral", "mask"),

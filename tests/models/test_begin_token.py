@@ -9,6 +9,7 @@ import pytest
 import torch
 from datasets import load_dataset
 from support.models.byte_tokenizer import byte_tokenizer
+from support.models.random_models import sizes
 from tokenizers import processors
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
@@ -19,12 +20,6 @@ from probing.models.load import load as load_encoder
 from probing.report.findings import read_findings
 
 LONGEST = 400
-SIZES = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 48,
-}
 
 
 def reading(front, **names):
@@ -44,7 +39,7 @@ def decoder():
     torch.manual_seed(0)
     size = len(byte_tokenizer())
     config = LlamaConfig(
-        vocab_size=size, max_position_embeddings=LONGEST, initializer_range=0.3, **SIZES
+        vocab_size=size, max_position_embeddings=LONGEST, initializer_range=0.3, **sizes()
     )
     return LlamaModel(config)
 
@@ -65,7 +60,7 @@ def test_a_decoder_reads_after_a_token_as_with_a_tokenizer_that_puts_it_there(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("names", "begin"),
+    "names, begin",
     [
         ({"bos_token": None}, 1),  # the end of text, where there is no beginning
         ({"bos_token": None, "eos_token": None}, None),
@@ -80,7 +75,9 @@ def test_what_stands_in_front(names, begin, decoder):
 
 @pytest.mark.slow
 def test_nothing_stands_in_front_of_an_encoder():
-    config = BertConfig(vocab_size=len(byte_tokenizer()), max_position_embeddings=LONGEST, **SIZES)
+    config = BertConfig(
+        vocab_size=len(byte_tokenizer()), max_position_embeddings=LONGEST, **sizes()
+    )
     assert load_encoder((BertModel(config), reading(""))).begin is None
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 from support.commands import run
+from support.files import contents
 from support.hub.loopback_hub import LoopbackHub
 from support.models.cubert_release import (
     ENTRIES,
@@ -27,16 +28,16 @@ from probing.models.cubert.convert import _config, _model, convert, variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.load import described, load
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
+def release(tmp_path_factory):
     return write_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture(scope="module")
-def model(release, tmp_path_factory) -> Path:
+def model(release, tmp_path_factory):
     """The small release, converted."""
     folder = tmp_path_factory.mktemp("models") / "cubert"
     return convert(
@@ -184,7 +185,7 @@ def test_a_file_that_is_gone_or_cut_off(release, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("entries", "times", "said"),
+    "entries, times, said",
     [
         ([(b"name", b"\x1b")], 1, "unknown type"),
         ([(b"name", b"\x08\x01\x10\x05")], 1, "len"),
@@ -209,10 +210,10 @@ def test_by_command(release, dataset_folder, tmp_path):
     options = ("--vocabulary", vocabulary, "--language python")
     convert = ("convert-cubert", release, "--output", folder, *options)
     assert run(*convert, "--quiet").output == f"{folder}\n"
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    before = contents(folder)
     assert set(before) == {"config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}
     assert "exists already" in run(*convert, status=1).output
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert contents(folder) == before
     assert "can be probed, from our attention function" in run("doctor", folder).output
     settings = ("--data", dataset_folder, "--limit 8 --quiet")
     assert "functions:" in run("probe", folder, *settings).output
@@ -223,9 +224,7 @@ def test_by_command(release, dataset_folder, tmp_path):
 def test_from_the_hub(model, tmp_path, monkeypatch):
     """The folder, pushed as it is, loads by its name."""
     with LoopbackHub() as hub:
-        hub.add(
-            "user/cubert", {file.name: file.read_bytes() for file in model.iterdir()}, type="model"
-        )
+        hub.add("user/cubert", contents(model), type="model")
         hub.connect(monkeypatch, tmp_path / "cache")
         loaded = load("user/cubert")
         assert (

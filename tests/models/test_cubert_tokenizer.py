@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,17 +25,17 @@ from probing.models.subtokens import encode
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory) -> Path:
+def vocabulary(tmp_path_factory):
     return write_vocabulary(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture(scope="module")
-def python(vocabulary) -> CubertTokenizer:
+def python(vocabulary):
     return CubertTokenizer(vocabulary, "python")
 
 
 @pytest.fixture(scope="module")
-def java(vocabulary) -> CubertTokenizer:
+def java(vocabulary):
     return CubertTokenizer(vocabulary, "java")
 
 
@@ -50,7 +49,7 @@ def stands_for(tokenizer: CubertTokenizer, code: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("token", "split"),
+    "token, split",
     [
         ("fooBarHTTPServer_x2__y", "foo Bar HTTP Server_ x2__ y"),
         ("__init__", "__ init__"),
@@ -72,7 +71,7 @@ def test_pieces(token, split):
 
 
 @pytest.mark.parametrize(
-    ("code", "lexed"),
+    "code, lexed",
     [
         (
             "def f(\n  a):\n  if a:\n    b # c\n  d\n",
@@ -101,7 +100,7 @@ def test_python_lexemes(code, lexed):
 
 
 @pytest.mark.parametrize(
-    ("code", "lexed"),
+    "code, lexed",
     [
         ("a>>b // c\n\n  /*d*/ e", "a > > b . //c| NEWLINE .. /*d*/ . e"),
         ("#1.5f 'x' 0", "# 1.5f . 'x' . 0"),
@@ -176,7 +175,7 @@ def test_as_any_tokenizer(python):
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    "entries, said",
     [
         ([*ENTRIES, "def_"], "'def_' twice"),
         ([entry for entry in ENTRIES if entry != "[MASK]_"], "lacks the entry '[MASK]_'"),

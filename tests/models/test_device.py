@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 import torch
+from support.commands import python
 
 from probing.models import device
 
@@ -20,17 +20,16 @@ print(device.default_device(), "torch" in sys.modules)
 
 
 @pytest.mark.parametrize(
-    ("libraries", "file", "asked"),
+    "libraries, file, asked",
     [((), "/none", False), (("libc.so.6",), "/none", True), (("none.so",), sys.executable, True)],
 )
 def test_torch_is_asked_where_a_driver_is(libraries, file, asked):
-    code = ASKED.format(libraries=libraries, file=file)
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said = python(ASKED.format(libraries=libraries, file=file))
     of_torch = "cuda" if torch.cuda.is_available() else "cpu"
     assert said.stdout.split() == [of_torch if asked else "cpu", str(asked)]
 
 
-@pytest.mark.parametrize(("there", "expected"), [(True, "cuda"), (False, "cpu")])
+@pytest.mark.parametrize("there, expected", [(True, "cuda"), (False, "cpu")])
 def test_it_is_the_one_of_torch(there, expected, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     assert device.default_device() == expected

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from support.commands import run
+from support.models.random_models import sizes
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import (
     AutoTokenizer,
@@ -21,26 +24,20 @@ from transformers import (
     BertModel,
     GPT2Config,
     GPT2Model,
+    MixtralConfig,
     PreTrainedTokenizerFast,
 )
 
 from codesyntax_dataset.errors import ModelError
-from probing.models import capture
+from probing.models import capture, subtokens, untrusted
 from probing.models.load import doctor, load
-from probing.models.loaded import TEXTS, FailedCheck
+from probing.models.loaded import TEXTS, Check, FailedCheck
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-SIZES = {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "hidden_size": 48,
-    "intermediate_size": 96,
-}
+SIZES = sizes(heads=3, hidden=48, inner=96)
 
 
 @pytest.fixture
-def folder(tiny_model, tmp_path) -> Path:
+def folder(tiny_model, tmp_path):
     """A copy of the tiny model, to be spoiled."""
     return shutil.copytree(tiny_model, tmp_path / "model")
 
@@ -51,7 +48,7 @@ def tokenizer(tiny_model):
 
 
 @pytest.fixture
-def model() -> BertModel:
+def model():
     torch.manual_seed(0)
     return BertModel(BertConfig(**SIZES, initializer_range=0.3))
 
@@ -94,7 +91,7 @@ def spoil(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    "how, said",
     [
         ("no weights", "safetensors.*SFconvertbot.*save_pretrained"),
         ("weights missing", r"its weights lack encoder\.layer\.1\.attention.* and others"),
@@ -118,6 +115,32 @@ def test_a_pooler_may_be_missing(folder):
     assert load(str(folder)).path == "captured"
 
 
+@pytest.mark.parametrize(
+    "layers, experts, refused", [(2000, 50, False), (2001, 1, True), (2000, 51, True)]
+)
+def test_more_parts_than_any_model_has_are_refused(layers, experts, refused):
+    config = MixtralConfig(num_hidden_layers=layers, num_local_experts=experts)
+    refusal = pytest.raises(ModelError, match=f"{layers} layers and {experts} experts")
+    with refusal if refused else nullcontext():
+        untrusted.check_parts(config)
+
+
+@pytest.mark.parametrize("limit, of", [("_SURPLUS", "parameters"), ("_BUFFERS", "buffers")])
+def test_twice_the_weights_and_some_more_may_be_asked_for(limit, of, model, monkeypatch):
+    numbers = sum(part.numel() for part in getattr(model, of)())
+    monkeypatch.setattr(untrusted, limit, numbers - 20)
+    untrusted.check_asked(model.config, 10)
+    with pytest.raises(ModelError, match="its files have 9: do"):
+        untrusted.check_asked(model.config, 9)
+
+
+def test_a_tokenizer_of_one_language_reads_no_other():
+    for reads in (None, "python"):
+        subtokens.check_language(SimpleNamespace(language=reads), "it", "python")
+    with pytest.raises(ModelError, match="it reads java only, but the functions are in python"):
+        subtokens.check_language(SimpleNamespace(language="java"), "it", "python")
+
+
 @pytest.mark.slow
 def test_slow_tokenizer(model):
     with pytest.raises(FailedCheck, match="only fast tokenizers"):
@@ -130,6 +153,7 @@ def test_longest(tiny_model, model, tokenizer):
     assert load(str(tiny_model)).longest == 511
     assert load(str(tiny_model), max_length=5000).longest == 512
     assert load(str(tiny_model), max_length=100).longest == 100
+    assert subtokens.positions(transformers.MptConfig(max_seq_len=300)) == 300
 
 
 def state(model) -> dict:
@@ -350,7 +374,7 @@ def retyped(kind: type) -> PreTrainedTokenizerFast:
 
 
 @pytest.mark.parametrize(
-    ("make", "failed"),
+    "make, failed",
     [
         (dropping, "characters belong to one sub-token"),
         (lambda: retyped(Misspelling), "characters belong to one sub-token"),
@@ -389,12 +413,13 @@ def no_mask(inputs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("part", "fault", "failed"),
+    "part, fault, failed",
     [
         ("maps", lambda maps: maps[..., :-1], "maps between all sub-tokens"),
         ("maps", lambda maps: maps.mean(dim=1), "maps between all sub-tokens"),
         ("maps", lambda maps: maps.log(), "rows sum to 1"),
         ("maps", lambda maps: 0.9 * maps, "rows sum to 1"),
+        ("maps", lambda maps: 1.1 * maps, "rows sum to 1"),
         ("maps", lambda maps: maps * float("nan"), "rows sum to 1"),
         ("maps", lambda maps: torch.ones_like(maps) / maps.shape[-1], "nothing on padding"),
         (
@@ -412,6 +437,22 @@ def test_model_that_cannot_be_trusted(tokenizer, model, part, fault, failed, mon
     changed.load_state_dict(model.state_dict())
     with pytest.raises(FailedCheck, match=failed):
         load((changed, tokenizer))
+
+
+def test_a_decoder_that_sees_a_little_of_what_is_behind(tokenizer, model, monkeypatch):
+    def leak(output):
+        hidden = output["last_hidden_state"]
+        return {**output, "last_hidden_state": hidden + 5e-4 * hidden[:, -1:]}
+
+    monkeypatch.setattr(Changed, "output", staticmethod(leak))
+    model.config.is_decoder = True
+    with pytest.raises(FailedCheck, match="maps show what sub-tokens see: 0 on later"):
+        load((Changed(model.config), tokenizer))
+
+
+def test_a_difference_is_at_most_its_bound():
+    found = [Check.within("it", apart, 1e-3, "", "").passed for apart in (1e-3, 1.1e-3, np.nan)]
+    assert found == [True, False, False]
 
 
 def test_batch_that_leaks(tokenizer, model, monkeypatch):
@@ -437,6 +478,15 @@ def test_other_output(tokenizer, model, monkeypatch):
     )
     encoder = load((model, tokenizer))
     assert encoder.path == "eager" and "output stays the same" in encoder.why
+
+
+def test_more_layers_than_have_maps(tokenizer, model, monkeypatch):
+    def fewer(output):
+        return {**output, "attentions": (output.get("attentions") or ())[:1]}
+
+    monkeypatch.setattr(Changed, "output", staticmethod(fewer))
+    encoder = load((Changed(model.config), tokenizer))
+    assert encoder.path == "eager" and "called 2 times, expected once for each of 1" in encoder.why
 
 
 def test_unknown_argument(tokenizer, model, monkeypatch):
@@ -476,7 +526,7 @@ def test_doctor(tiny_model, model):
     printed = run("doctor", tiny_model)
     for check in diagnosis.checks:
         assert check.name in printed.stdout
-    assert "FAILED" not in printed.stdout
+    assert "FAILED" not in printed.stdout and "sinks" not in printed.stdout
 
     diagnosis = doctor((model, dropping()))
     assert (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import resource
 import shutil
 import struct
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from support.commands import run
+from support.files import digest
 
 from codesyntax_dataset.errors import ModelError
 from probing.instruments.attention.probe import probe
@@ -27,12 +27,12 @@ from support.models import gguf_files
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("models")
 
 
 @pytest.fixture(scope="module")
-def tiny(folder) -> Path:
+def tiny(folder):
     """A Llama of two layers in Q8_0."""
     file = folder / "tiny.Q8_0.gguf"
     gguf_files.write(file, "llama", "Q8_0")
@@ -40,14 +40,14 @@ def tiny(folder) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("family", "kind"), [*(("llama", kind) for kind in gguf_files.KINDS), ("qwen2", "Q8_0")]
+    "family, kind", [*(("llama", kind) for kind in gguf_files.KINDS), ("qwen2", "Q8_0")]
 )
 def test_weights_are_those_dequantized_by_hand(family, kind, tmp_path):
     file = tmp_path / f"{family}.{kind}.gguf"
@@ -58,7 +58,7 @@ def test_weights_are_those_dequantized_by_hand(family, kind, tmp_path):
     for name, weight in by_hand.model.state_dict().items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-6, atol=1e-7, msg=name)
     assert encoder.name == file.name
-    assert encoder.revision == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert encoder.revision == digest(file)
     assert encoder.precision == ("float32" if kind == "F32" else f"float32 of {kind}")
 
 
@@ -247,7 +247,6 @@ HOSTILE = {
     "version 1": whole(version=1),
     "big-endian": whole(version=3 << 24),
     "no tensors": whole(tensors=()),
-    "a million tensors": whole(numbers=(10**6, 1)),
     "as many fields as there are numbers": whole(numbers=(1, 2**64 - 1)),
     "more fields than there are": whole(numbers=(1, 5)),
     "no architecture": whole(architecture=""),
@@ -256,12 +255,6 @@ HOSTILE = {
     "a type of no value": whole([field("a", 13, b"\0" * 8)]),
     "arrays in arrays without an end": whole([field("a", 9, array(9, 1) * 3000)]),
     "an array that is cut off": whole([field("a", 9, array(12, 1 << 20))]),
-    "many arrays": whole(
-        [
-            field("a", 9, array(0, 1, b"\0")),
-            field("b", 9, array(0, 1 << 21, b"\0" * (1 << 21))),
-        ]
-    ),
     "long tokens": whole([field(TOKENS, 9, array(8, 300, text(b"b" * 1000) * 300))]),
     "an alignment of 3": whole([field("general.alignment", 4, struct.pack("<I", 3))]),
     "a product beyond all numbers": whole(tensors=(tensor(shape=(2**33, 2**33, 2**33)),)),
@@ -275,9 +268,6 @@ HOSTILE = {
             ),
             field("llama.attention.layer_norm_rms_epsilon", 6, struct.pack("<f", 1e-5)),
         ]
-    ),
-    "factors without an end": whole(
-        tensors=(tensor(), tensor("rope_freqs.weight", shape=(1 << 18,))), data=1 << 20
     ),
 }
 
@@ -294,12 +284,39 @@ def test_a_damaged_or_hostile_file_gets_one_line(name, tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 400_000  # KB
 
 
-def test_a_header_larger_than_any_models_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_file, "_LARGEST_GGUF_HEADER", 1 << 10)
+LIMITS = {
+    # a file of so many tensors, fields, and so on
+    "_MOST_TENSORS": lambda most: whole(tensors=[tensor(f"{n}") for n in range(most)]),
+    "_MOST_FIELDS": lambda most: whole([field(f"{n}", 7, b"\1") for n in range(most - 1)]),
+    "_MOST_VALUES": lambda most: whole(
+        [field(f"{n}", 9, array(7, n, b"\1" * n)) for n in (1, most - 1)]
+    ),
+    "_MOST_PIECES": lambda most: whole([field(TOKENS, 9, array(8, most, text("b") * most))]),
+    # 147 bytes are not the value of the field
+    "_LARGEST_GGUF_HEADER": lambda most: whole([field("a", 8, text("b" * (most - 147)))]),
+    "_MOST_LISTED_NUMBERS": lambda most: whole(
+        tensors=[tensor("rope_freqs.weight", shape=(most,))], data=4 * most
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_files_up_to_a_limit_are_read(limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_file, limit, 256)
     file = tmp_path / "file.gguf"
-    file.write_bytes(whole([field("a", 8, text(b"b" * 2000))]))
-    with pytest.raises(ModelError, match=r"its header has 2,\d{3} bytes"):
+    file.write_bytes(LIMITS[limit](256))
+    gguf_file.read_header(file)
+    file.write_bytes(LIMITS[limit](257))
+    with pytest.raises(ModelError, match="is not a GGUF file"):
         gguf_file.read_header(file)
+
+
+def test_longer_lists_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_file, "_MOST_LISTED_NUMBERS", 3)
+    file = tmp_path / "file.gguf"
+    file.write_bytes(whole([field(f"{n}", 9, array(7, n, b"\1" * n)) for n in (3, 4)]))
+    fields = gguf_file.read_header(file).fields
+    assert (fields["3"], fields["4"]) == ([True] * 3, None)
 
 
 @pytest.mark.slow

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from pathlib import Path
 
 import pytest
 import torch
+from support.files import digest
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from codesyntax_dataset.errors import ModelError
@@ -114,7 +114,7 @@ def logits(model: PreTrainedModel) -> torch.Tensor:
 
 def read(file: Path) -> PreTrainedModel:
     """The model in a GGUF file, as it is probed."""
-    folder = gguf_file.converted(file, hashlib.sha256(file.read_bytes()).hexdigest())
+    folder = gguf_file.converted(file, digest(file))
     return AutoModelForCausalLM.from_pretrained(folder, **EAGER).eval()
 
 
@@ -125,7 +125,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("architecture", "tied"), [*((name, True) for name in ARCHITECTURES), ("llama", False)]
+    "architecture, tied", [*((name, True) for name in ARCHITECTURES), ("llama", False)]
 )
 def test_a_file_is_its_model(architecture, tied, tmp_path):
     model = by_hand(architecture, tie_word_embeddings=tied)
@@ -186,23 +186,34 @@ NEXT = {"block_count": 6}
 HEADS = {"attention.key_length": 32, "attention.value_length": 32}
 CHANGES = [
     ("llama", {"rope.freq_base": 1e6}, {"rope_parameters": ROPE | {"rope_theta": 1e6}}),
-    ("llama", {"attention.head_count": 2, "attention.key_length": 16}, {"num_attention_heads": 2, "head_dim": 16}),
+    (
+        "llama",
+        {"attention.head_count": 2, "attention.key_length": 16},
+        {"num_attention_heads": 2, "head_dim": 16},
+    ),
     ("llama", {"embedding_length": 32}, {"hidden_size": 32, "head_dim": 8}),
     *((name, HEADS, {"head_dim": 32}) for name in ("llama", "qwen3", "starcoder2", "phi3")),
     ("gemma2", HEADS, {"head_dim": 32, "query_pre_attn_scalar": 32}),
     ("phi3", {"attention.sliding_window": 3}, {"sliding_window": 3}),
     ("gemma2", {"attn_logit_softcapping": 0.5}, {"attn_logit_softcapping": 0.5}),
-    *((name, {"final_logit_softcapping": 0.5}, {"final_logit_softcapping": 0.5}) for name in ("gemma2", "gemma3")),
-    ("gemma2", {"block_count": 46, "attention.key_length": 8}, {"num_hidden_layers": 46, "layer_types": None, "head_dim": 8}),
+    *(
+        (name, {"final_logit_softcapping": 0.5}, {"final_logit_softcapping": 0.5})
+        for name in ("gemma2", "gemma3")
+    ),
+    (
+        "gemma2",
+        {"block_count": 46, "attention.key_length": 8},
+        {"num_hidden_layers": 46, "layer_types": None, "head_dim": 8},
+    ),
     ("gemma3", NEXT, parts({})),
     ("gemma3", NEXT | {"rope.freq_base": 1e6}, parts({"far": {"rope_theta": 1e6}})),
     ("gemma3", NEXT | {"rope.freq_base_swa": 1e6}, parts({"near": {"rope_theta": 1e6}})),
-]  # fmt: skip
+]
 """Keys of a file, and the fields of transformers' model that say the same; those that a file must have are in ARCHITECTURES."""
 
 
 @pytest.mark.parametrize(
-    ("architecture", "keys", "fields"),
+    "architecture, keys, fields",
     CHANGES,
     ids=lambda part: part if isinstance(part, str) else "+".join(part),
 )
@@ -236,11 +247,23 @@ def test_biases_are_those_that_the_file_has(tmp_path):
 
 FACTORS = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0]
 USED = {
-    *RMS, "attention.layer_norm_epsilon", *EXPERTS, "vocab_size",
-    "attention.key_length", "attention.value_length", "attention.sliding_window", "attention.causal",
-    "attn_logit_softcapping", "final_logit_softcapping", "pooling_type", "tensor_data_layout",
-    *(f"rope.{name}" for name in ("freq_base", "freq_base_swa", "dimension_count", "scaling.finetuned")),
-}  # fmt: skip
+    *RMS,
+    "attention.layer_norm_epsilon",
+    *EXPERTS,
+    "vocab_size",
+    "attention.key_length",
+    "attention.value_length",
+    "attention.sliding_window",
+    "attention.causal",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "pooling_type",
+    "tensor_data_layout",
+    *(
+        f"rope.{name}"
+        for name in ("freq_base", "freq_base_swa", "dimension_count", "scaling.finetuned")
+    ),
+}
 
 
 def all_keys() -> list[str]:
@@ -287,25 +310,65 @@ def test_a_key_that_is_missing_is_named(architecture, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "keys", "tensors", "message"),
+    "architecture, keys, tensors, message",
     [
-        ("llama", {"attention.causal": False}, {}, r"llama\.attention\.causal is False, and True is what"),
-        ("llama", {"attention.value_length": 32}, {}, r"attention\.value_length is 32, and 16 is what"),
-        ("phi3", {"rope.dimension_count": 8}, {}, r"phi3\.rope\.dimension_count is 8, and 16 is what"),
+        (
+            "llama",
+            {"attention.causal": False},
+            {},
+            r"llama\.attention\.causal is False, and True is what",
+        ),
+        (
+            "llama",
+            {"attention.value_length": 32},
+            {},
+            r"attention\.value_length is 32, and 16 is what",
+        ),
+        (
+            "phi3",
+            {"rope.dimension_count": 8},
+            {},
+            r"phi3\.rope\.dimension_count is 8, and 16 is what",
+        ),
         ("llama", {"rope.dimension_count": 8}, {}, r"rope\.dimension_count is 8, and 16 is what"),
         ("llama", {"expert_count": 8}, {}, r"llama\.expert_count is 8, and 0 is what"),
         ("llama", {"vocab_size": 264}, {}, r"vocab_size is 264, and 265 is what"),
-        ("gemma3", {"attn_logit_softcapping": 0.5}, {}, r"attn_logit_softcapping is 0\.5, which is not known"),
+        (
+            "gemma3",
+            {"attn_logit_softcapping": 0.5},
+            {},
+            r"attn_logit_softcapping is 0\.5, which is not known",
+        ),
         ("qwen2", {"attention.sliding_window": 8}, {}, r"sliding_window is 8, which is not known"),
-        ("llama", {"attention.head_count_kv": [2, 1]}, {}, r"head_count_kv is \[2, 1\], expected a number"),
+        (
+            "llama",
+            {"attention.head_count_kv": [2, 1]},
+            {},
+            r"head_count_kv is \[2, 1\], expected a number",
+        ),
         ("llama", {"block_count": "two"}, {}, r"block_count is two, expected a number"),
         ("llama", {"attention.head_count": 0}, {}, r"its keys say 2 layers of 0 heads"),
-        ("qwen2", {"block_count": 2**32 - 1}, {}, r"its keys say 4,294,967,295 layers of 4 heads"),
-        ("llama", {"rope.scaling.type": "yarn"}, {}, r"llama\.rope\.scaling\.type is yarn, which is not known"),
-        ("llama", {}, {"rope_freqs.weight": FACTORS[:4]}, r"factors for 4 frequencies, expected 8 as of Llama 3"),
-        ("qwen2", {}, {"rope_freqs.weight": FACTORS}, r"factors for 8 frequencies, expected 0 as of Llama 3"),
+        ("qwen2", {"block_count": 2001}, {}, r"its keys say 2,001 layers of 4 heads"),
+        (
+            "llama",
+            {"rope.scaling.type": "yarn"},
+            {},
+            r"llama\.rope\.scaling\.type is yarn, which is not known",
+        ),
+        (
+            "llama",
+            {},
+            {"rope_freqs.weight": FACTORS[:4]},
+            r"factors for 4 frequencies, expected 8 as of Llama 3",
+        ),
+        (
+            "qwen2",
+            {},
+            {"rope_freqs.weight": FACTORS},
+            r"factors for 8 frequencies, expected 0 as of Llama 3",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_transformers_cannot_say_is_refused(architecture, keys, tensors, message, tmp_path):
     file = gguf_files.save(
         tmp_path / "a.gguf",

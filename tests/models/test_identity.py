@@ -43,8 +43,6 @@ from probing.runs.data import (
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 SOME = {"limit": 6}
 
 
@@ -114,7 +112,7 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "file"),
+    "command, file",
     [
         *(
             (command, "python/test.parquet")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.models.byte_tokenizer import byte_tokenizer
+from support.models.random_models import byte_model, shaken, sizes
 from support.references.plain_masks import mask_positions
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
@@ -24,8 +25,6 @@ from probing.instruments.masking.restore import Restorer
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.models.load import load_restoring
 from probing.models.masked import InfillingModel, convention_of
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 CODES = (
@@ -50,12 +49,6 @@ def tokenizer_with(
 def decoder(family: str = "llama", tokens: tuple[str, ...] = STARCODER):
     """A decoder of random weights, and a tokenizer that reads bytes and has these tokens."""
     tokenizer = tokenizer_with(tokens)
-    sizes = {
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-    }
     positions = {
         "max_position_embeddings": 600,
         "vocab_size": 300,
@@ -63,16 +56,13 @@ def decoder(family: str = "llama", tokens: tuple[str, ...] = STARCODER):
         "eos_token_id": 1,
     }
     torch.manual_seed(0)
-    config = transformers.CONFIG_MAPPING[family](**sizes, **positions, **FAMILIES[family])
+    config = transformers.CONFIG_MAPPING[family](**sizes(), **positions, **FAMILIES[family])
     model = transformers.AutoModelForCausalLM.from_config(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
-    return model.eval(), tokenizer
+    return shaken(model), tokenizer
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "infilling"
     for part in decoder():
         part.save_pretrained(folder)
@@ -98,17 +88,24 @@ def holes(loaded: InfillingModel) -> list[Copy]:
 
 
 @pytest.mark.parametrize(
-    ("model", "text", "stops"),
+    "model, text, stops",
     [
-        ("StarCoder2", "<fim_prefix>a =<fim_suffix>\n<fim_middle> bc", {"<file_sep>", "<repo_name>", "<fim_pad>"}),
+        (
+            "StarCoder2",
+            "<fim_prefix>a =<fim_suffix>\n<fim_middle> bc",
+            {"<file_sep>", "<repo_name>", "<fim_pad>"},
+        ),
         ("Granite", "<fim_prefix>a =<fim_suffix>\n<fim_middle> bc", {"<fim_pad>"}),
-        ("Qwen2.5-Coder", "<|fim_prefix|>a =<|fim_suffix|>\n<|fim_middle|> bc",
-         {"<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"}),
+        (
+            "Qwen2.5-Coder",
+            "<|fim_prefix|>a =<|fim_suffix|>\n<|fim_middle|> bc",
+            {"<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"},
+        ),
         ("CodeGemma", "<|fim_prefix|>a =<|fim_suffix|>\n<|fim_middle|> bc", {"<|file_separator|>"}),
         ("DeepSeek-Coder", "<｜fim▁begin｜>a =<｜fim▁hole｜>\n<｜fim▁end｜> bc", set()),
         ("Code Llama", "▁<PRE>a =▁<SUF>\n▁<MID> bc", {"▁<EOT>"}),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("special", [True, False])
 def test_the_prompt_of_each_convention(model, text, stops, special, monkeypatch):
     """Before it stands what the tokenizer puts there, and nothing behind it; its own tokens end what is written."""
@@ -133,8 +130,10 @@ def test_each_run_of_neighbours_is_a_hole_beside_the_others():
     loaded = load_restoring(decoder())
     (ids, _, _), *_ = loaded.encode(["abcdef"])
     found = [loaded.tokenizer.decode(text) for text, _ in loaded.texts(ids, np.array([1, 3, 4, 6]))]
-    marked = ["<s><fim_prefix>{}<fim_suffix>{}<fim_middle>{}".format(*parts) for parts in
-              (("", "bcdef", "a"), ("ab", "ef", "cd"), ("abcde", "", "f"))]  # fmt: skip
+    marked = [
+        "<s><fim_prefix>{}<fim_suffix>{}<fim_middle>{}".format(*parts)
+        for parts in (("", "bcdef", "a"), ("ab", "ef", "cd"), ("abcde", "", "f"))
+    ]
     assert found == marked
 
 
@@ -209,7 +208,7 @@ def writing(tokenizer, written: Sequence[str]):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("code", "positions", "written", "text"),
+    "code, positions, written, text",
     [
         ("def f(ab):\n    x = cd\n", [5, 7, 8, 16, 20, 21], "~" * 9, "def ~(~~):\n    ~ = ~~\n"),
         ("a = bcdefgh\n", range(5, 12), ["~", "</s>"], "a = ~~\n"),  # a stop is the end of a hole

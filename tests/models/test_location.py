@@ -37,7 +37,7 @@ def told(model: str, error: Exception) -> str:
 
 
 @pytest.mark.parametrize(
-    ("error", "reason", "nowhere"),
+    "error, reason, nowhere",
     [
         (OSError("it is gone"), "it is gone", True),
         (HFValidationError("it is no name"), "it is no name", True),
@@ -60,7 +60,7 @@ def test_what_the_terminal_would_obey_is_escaped():
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    "error, reason",
     [
         (ValueError("set trust_remote_code=True"), "it needs code from its repository, which is"),
         (OSError("set trust_remote_code=True"), "it needs code from its repository, which is"),
@@ -102,7 +102,7 @@ PR = "refs/pr/3"
 
 
 @pytest.mark.parametrize(
-    ("model", "revision", "asked", "name"),
+    "model, revision, asked, name",
     [
         ("gpt2", None, ("gpt2", None), "gpt2"),
         ("user/m", "v1", ("user/m", "v1"), "user/m"),
@@ -185,7 +185,7 @@ def test_an_embedded_model_of_other_weights_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "steps"),
+    "names, steps",
     [
         (["step-10", "step-9"], {"step-9": 9, "step-10": 10}),
         (["step-9", "late", "early"], {"early": 1, "late": 2, "step-9": 3}),

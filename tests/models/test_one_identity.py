@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.models.random_models import sizes
 from transformers import (
     CONFIG_MAPPING,
     AutoModel,
@@ -24,16 +25,10 @@ from probing.models.load import load, load_language_model, load_restoring
 from probing.models.location import TINY, embedded_model
 from probing.runs.settings import short
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
-_LAYERS = {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-}
 FAMILIES = {
-    "bert": (_LAYERS, AutoModelForMaskedLM),
+    "bert": (sizes(heads=4), AutoModelForMaskedLM),
     "t5": (
         {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4},
         AutoModelForSeq2SeqLM,

@@ -17,9 +17,7 @@ from probing.models import location
 from probing.models.load import doctor, load_restoring, load_scoring
 from probing.models.location import TINY, TINY_DECODER, embedded_folder, embedded_model, locate
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-BOTH = pytest.mark.parametrize(("name", "steps"), [(TINY, STEPS), (TINY_DECODER, DECODER_STEPS)])
+BOTH = pytest.mark.parametrize("name, steps", [(TINY, STEPS), (TINY_DECODER, DECODER_STEPS)])
 
 
 def card_of(name: str) -> str:
@@ -64,7 +62,7 @@ def test_the_decoder_can_be_probed_fills_holes_and_scores_texts():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "part", "bound"), [(TINY, None, 0.001), (TINY_DECODER, 30, 0.02)])
+@pytest.mark.parametrize("name, part, bound", [(TINY, None, 0.001), (TINY_DECODER, 30, 0.02)])
 def test_it_restores_as_much_as_its_card_says(shared, name, part, bound):
     """Of functions from elsewhere. Another machine may round a few predictions otherwise.
 

@@ -8,8 +8,6 @@ from support.models.train_tiny import Sizes, restored, train
 
 from probing.models.load import load_restoring
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 SMALL = Sizes(vocabulary=300, width=16, layers=2, heads=2, inner=16)
 FILES = {
     f"module{i}.py": f"def add{i}(a, b):\n    return a + b + {i}\n\ndef first{i}(values):\n    for value in values:\n"

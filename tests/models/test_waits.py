@@ -15,8 +15,6 @@ from support.models.waits import counted_waits
 from probing.instruments.attention.ranking import Plan
 from probing.models.masked import _compared_logits
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def waits_of(family, layers):
     """Job -> what the host waits for in it, by operation."""

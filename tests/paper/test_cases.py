@@ -42,7 +42,9 @@ def cases_of(tmp_path, monkeypatch):
             settings={},
         ).save(tmp_path / "ledger.parquet")
         ids = pa.table({"id": range(100, 101 + max(functions))})
-        monkeypatch.setattr(cases, "load_functions", lambda *_: (ids, "codesyntax@1.0.0"))
+        monkeypatch.setattr(
+            cases, "load_functions", lambda *asked: ({"test": ids}[asked[-1]], "codesyntax@1.0.0")
+        )
         model = Model(location, "model", None)
         data = tmp_path / config / "codesyntax"
         return [*cases.rows(model, data, config, tmp_path / "ledger.parquet", tmp_path)]
@@ -51,7 +53,7 @@ def cases_of(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("config", "figures"),
+    "config, figures",
     [
         ("python", [(1, ARGS), (5, ELSE), (9, ARGS)]),
         ("java", [(5, ELSE), (10, ARGS), (13, ELSE)]),
@@ -66,7 +68,7 @@ def test_cases_are_of_the_config_and_of_the_relations_that_it_has(config, figure
     assert [row[:3] for row in only_args] == [row[:3] for row in shown if row[2] == ARGS]
 
 
-@pytest.mark.parametrize(("tokens", "shown"), [(9, False), (10, True), (60, True), (61, False)])
+@pytest.mark.parametrize("tokens, shown", [(9, False), (10, True), (60, True), (61, False)])
 def test_a_function_of_10_to_60_tokens_is_shown(tokens, shown, cases_of):
     assert bool(cases_of([(0, tokens, ARGS, ANY), (1, 99, ARGS, ANY)])) == shown
 

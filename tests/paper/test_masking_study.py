@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 import statistics
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import figures_unrendered
 from support.commands import run
+from support.files import contents, csv_rows
 from support.references.plain_intervals import holm, mean_p
 
 import probing
@@ -27,7 +27,7 @@ DRAWS = 3
 """Controls of each masked copy: the study's 20 take seven times as long, and are checked as a number."""
 STUDY = "huggingface/CodeBERTa-small-v1"
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,16 +67,7 @@ def made(named_model, told, tmp_path_factory):
 
 
 def rows_of(made: Path, name: str) -> list[dict[str, str]]:
-    with (made / f"report/tables/{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return csv_rows(made / f"report/tables/{name}.csv")
 
 
 def arms(made: Path, similarity: str) -> dict[str, list[tuple[float, float]]]:
@@ -204,7 +195,7 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
     with pytest.raises(KeyboardInterrupt):
         probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
-    assert content(output) == content(made)
+    assert contents(output) == contents(made)
 
 
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):

@@ -10,16 +10,15 @@ import pytest
 import probing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.instruments.attention.ledger import RankLedger
 from probing.paper.measured import OFFSET, _common_functions, measure
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 MODELS = "microsoft/codebert-base", "mine"
 
 
 @pytest.fixture(scope="module")
-def whole(tiny_model, fewer_functions) -> RankLedger:
+def whole(tiny_model, fewer_functions):
     """The ranks of a model on all functions that it reads."""
     return probing.probe(tiny_model, fewer_functions, "python").ledger
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
 import shutil
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import figures_unrendered
 from support.commands import run
+from support.files import contents, csv_rows
 
 import codesyntax_dataset
 import probing
@@ -59,20 +59,10 @@ def made(source, tiny_model, told, tmp_path_factory):
 
 
 def rows_of(made: Path, name: str) -> list[dict[str, str]]:
-    with (made / f"report/tables/{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return csv_rows(made / f"report/tables/{name}.csv")
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 class TestRun:
     def test_every_table_and_figure_is_there(self, made, source):
         """Those of natural language, without a source, are empty; nothing else is left in the folder."""
@@ -94,7 +84,7 @@ class TestRun:
     def test_what_will_run_is_told_first(self, told, made):
         assert "java_skip_semicolon from " in told[0] and ": tiny" in told[0]
 
-    @pytest.mark.parametrize(("rule", "table"), [("first", 3), ("any", 5)])
+    @pytest.mark.parametrize("rule, table", [("first", 3), ("any", 5)])
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
         """And the paper's are beside them, each with its difference, of numbers rounded alike."""
         rows = {
@@ -258,7 +248,7 @@ class TestRun:
             with pytest.raises(KeyboardInterrupt):
                 probing.reproduce([str(source)], [str(tiny_model)], output)
         probing.reproduce([str(source)], [str(tiny_model)], output)
-        assert content(output) == content(made)
+        assert contents(output) == contents(made)
 
 
 def test_the_best_of_each_language_is_drawn(monkeypatch):
@@ -294,7 +284,7 @@ ALL = dict.fromkeys(("CuBERT", "CodeBERT", "RoBERTa"), HEAD_TO_DEPENDENT)
 
 
 @pytest.mark.parametrize(
-    ("made", "differs"),
+    "made, differs",
     [
         (_of_the_paper(ALL), ""),
         (_of_the_paper(ALL, limit=20), "limit"),
@@ -315,7 +305,7 @@ def test_models_have_the_names_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    ("here", "expected"), [(39.249, 0.0), (39.151, 0.0), (39.26, 0.1), (39.14, -0.1), (None, None)]
+    "here, expected", [(39.249, 0.0), (39.151, 0.0), (39.26, 0.1), (39.14, -0.1), (None, None)]
 )
 def test_difference_is_of_rounded_numbers(here, expected):
     assert difference(here, 39.2) == expected
@@ -369,7 +359,7 @@ def test_numbers_that_differ_in_one_of_these_are_not_joined(column):
     assert len(frame) == 2 and not any(frame["difference"].notna())
 
 
-@pytest.mark.parametrize(("digits", "expected"), [(1, 0.0), (2, 0.0), (3, -0.002)])
+@pytest.mark.parametrize("digits, expected", [(1, 0.0), (2, 0.0), (3, -0.002)])
 def test_difference_has_as_many_digits_as_the_paper_prints(digits, expected):
     frame = join([OF._replace(value=-0.1584)], [OF._replace(value=-0.156, digits=digits)])
     assert frame["difference"].tolist() == [expected]
@@ -442,14 +432,14 @@ def test_a_model_is_for_the_languages_that_it_reads_or_is_named_for(monkeypatch)
     }
 
 
-@pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])
+@pytest.mark.parametrize("count, text", [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])
 def test_differences_of_counts(count, text):
     assert COUNT_DIFFERENCE.show(count) == text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sources", "models", "error", "message"),
+    "sources, models, error, message",
     [
         (["python=a", "python=b"], ["m"], CodeSyntaxError, "python has 2 sources, a and b"),
         (["sample"], ["no such model"], ModelError, "no such folder"),

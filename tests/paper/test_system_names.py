@@ -8,7 +8,7 @@ from probing.paper.measured import system_name
 
 
 @pytest.mark.parametrize(
-    ("model", "expected"),
+    "model, expected",
     [
         ("microsoft/codebert-base", "CodeBERT"),
         ("gpt2", "gpt2"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.files import csv_rows
 from support.hub.end_to_end import (
     BOARD,
     DATASET,
@@ -188,13 +188,9 @@ def test_the_merged_entries_say_what_the_ledgers_do(walked, means):
 
 def test_the_board_has_the_merged_scores(walked, means):
     user, found = walked
-    (table,) = (user.work / "board" / "tables").iterdir()
-    with table.open(encoding="utf-8", newline="") as file:
-        place = MODEL, "first", "1"
-        rows = [
-            row for row in csv.DictReader(file) if (row["name"], row["rule"], row["k"]) == place
-        ]
-    (row,) = rows
+    (file,) = (user.work / "board" / "tables").iterdir()
+    place = MODEL, "first", "1"
+    (row,) = (row for row in csv_rows(file) if (row["name"], row["rule"], row["k"]) == place)
     columns = {name: name.removesuffix(": UAS") for name in row if name.endswith(": UAS")}
     on_board = {f"python-{of}": round(float(row[name]), 2) for name, of in columns.items()}
     assert on_board.pop("python-published") == pytest.approx(means["published"], abs=0.005)

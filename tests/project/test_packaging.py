@@ -7,7 +7,6 @@ import importlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import python
 from support.processes import ended, start
 
 from codesyntax_dataset.languages import LANGUAGES
@@ -90,7 +90,7 @@ def test_tests_import_nothing_undeclared():
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     """The wheel of the packages as they stand here, built by the installed setuptools: nothing is downloaded."""
     folder = tmp_path_factory.mktemp("wheel")
     tree = folder / "tree"
@@ -98,9 +98,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
-    code = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tree, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    python(f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})", cwd=tree)
     (path,) = folder.glob("*.whl")
     return path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import os
 import re
@@ -14,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 from support.evidence.entries import MODELS, of_model, settled
 from support.evidence.hits_files import written
-from support.hub.loopback_hub import LoopbackHub, contents
+from support.files import contents, csv_rows
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from codesyntax_dataset.safe_files import printable
@@ -216,9 +216,8 @@ def test_csv_and_markdown_have_the_numbers_of_entries(evidence, python, tmp_path
     better = of_model(evidence, "user/better", 1)
     found = read([write(tmp_path, {"base": python, "better": better})], DATA)
     page = save(found, tmp_path / "board")
-    (table,) = page.with_name("tables").iterdir()
-    with table.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    (file,) = page.with_name("tables").iterdir()
+    rows = csv_rows(file)
     by_place = {tuple(row[name] for name in ("name", "rule", "k")): row for row in rows}
     assert len(by_place) == len(rows)
     entry = load(written(python))
@@ -267,6 +266,15 @@ def test_names_of_others_show_as_they_are():
     assert len(printable("x" * 1000)) == 300
 
 
+def test_ledgers_of_a_results_repository(tmp_path, monkeypatch):
+    monkeypatch.setattr(board, "LARGEST_LEDGER", 5)
+    with LoopbackHub() as hub:
+        hub.connect(monkeypatch, tmp_path / "cache")
+        hub.add("user/results", {f"ledgers/{size}.parquet": b" " * size for size in (5, 6)})
+        with board._opened_source("user/results") as source:
+            assert [bool(source.ledger(str(size))) for size in (5, 6, 7)] == [True, False, False]
+
+
 def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
     """From the loopback Hub: entries, and the names of files that are not worth fetching."""
     models = {"base": python, "better": of_model(evidence, "user/better", 1)}
@@ -306,7 +314,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def large(python, tmp_path_factory) -> Path:
+def large(python, tmp_path_factory):
     return page_of(10, python, tmp_path_factory.mktemp("large"))
 
 

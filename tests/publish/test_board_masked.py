@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from itertools import product
 from pathlib import Path
 
 import pytest
+from support.evidence.entries import of_model
 from support.evidence.hits_files import written
 from support.evidence.masked_entries import TYPES, entries, masked
+from support.files import csv_rows
 
 from probing.evidence.submission import load
 from probing.evidence.submission_masked import TITLES
@@ -93,9 +94,8 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
 
 @pytest.mark.slow
 def test_csv_has_the_means_of_the_page(scores, saved):
-    (table,) = (saved / "tables").iterdir()
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    (file,) = (saved / "tables").iterdir()
+    rows = csv_rows(file)
     assert {row["name"] for row in rows} == set(SKILLS) and len(rows) == len(SKILLS)
     for row, outcome in product(rows, ("jaccard", "restored")):
         told, arms = [], []
@@ -120,6 +120,13 @@ def test_the_page_of_a_model_has_its_node_types(made, scores, tmp_path):
         assert (functions, sub_tokens) == (len(hits.of(name)), masked_of(hits, name))
         of_name = by_type[name]["jaccard"]
         assert [t1, t0, *effect] == pytest.approx([of_name.t1, of_name.t0, *of_name.effect[:4]])
+
+
+@pytest.mark.slow
+def test_a_board_of_both_instruments_explains_both(made, evidence, tmp_path):
+    both = {"masked": made["user/good"], "probed": of_model(evidence, "user/base", 0.5)}
+    about = document(board.read([write(tmp_path, both)], "data")).about
+    assert "Top-k UAS is" in about and "T1 masks" in about
 
 
 def test_an_attention_board_leaves_no_file_of_masking(made, tmp_path):

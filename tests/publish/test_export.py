@@ -7,18 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 import codesyntax_dataset
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing import mask, probe
-from probing.cli import main
 from probing.evidence.submission import load
 from probing.models.location import TINY
 from probing.publish.export import export
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_what_no_board_takes_is_left_out_with_the_reason(results, data, tmp_path
     files = export([results, tmp_path / "partial"], tmp_path / "entries")
     assert sorted(load(file).instrument for file in files) == ["attention", "masking"]
     (record,) = caplog.records
-    assert re.fullmatch(r"left out .*/partial/.*: .*a partial run.*", record.getMessage())
+    assert re.fullmatch(r"left out .*/partial/.*\.test\..*: .*a partial run.*", record.getMessage())
 
 
 def test_nothing_local_is_exported(results, tiny_model, data, tmp_path):
@@ -63,11 +62,8 @@ def test_nothing_local_is_exported(results, tiny_model, data, tmp_path):
 
 def test_files_of_others_stay(results, tmp_path):
     one = next(results.glob("*.masking.*[0-9a-f].json"))
-    command = ["export", str(one), "--output", str(tmp_path / "out")]
     for _ in range(2):  # what it wrote is replaced
-        ran = CliRunner().invoke(main, command, catch_exceptions=False)
-        assert ran.exit_code == 0
-        file = Path(ran.stdout.strip())
+        file = Path(run("export", one, "--output", tmp_path / "out").stdout.strip())
         assert file.parent == tmp_path / "out" and load(file).instrument == "masking"
     file.write_text("mine")
     with pytest.raises(LedgerError, match=r"hits.parquet was not made by `codesyntax export`"):

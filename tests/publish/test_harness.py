@@ -6,20 +6,17 @@ import ast
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import yaml
 from conftest import ROOT
 from jinja2 import Environment
+from support.commands import python
 from support.hub.loopback_hub import LoopbackHub
 from support.models.minimal_pairs import LONGEST, PAIRS, pairs_folder, tiny_decoder
 
 from probing import prefer
 from probing.publish.push import lm_eval_files, lm_eval_tasks
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 REPO, TASK = "user/codesyntax", "codesyntax_python_pairs"
 
@@ -104,11 +101,7 @@ def test_lm_eval_finds_our_number(batch_size, tmp_path):
             "HF_ENDPOINT": hub.url,
         }
         given = [tmp_path / "lm_eval", model, TASK, batch_size, LONGEST]
-        command = [sys.executable, "-c", EVALUATE, *map(str, given)]
-        done = subprocess.run(
-            command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True
-        )
-    assert done.returncode == 0, done.stderr
+        done = python(EVALUATE, *given, cwd=ROOT, env=os.environ | variables)
     accuracy, scores = json.loads(done.stdout.splitlines()[-1])
     ours = prefer(model, data)
     assert 100 * accuracy == ours.accuracy.plain and ours.accuracy.ties == 0 and 0 < accuracy < 1

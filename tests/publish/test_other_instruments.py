@@ -20,7 +20,7 @@ FILES = "publish the result with its ledger, two files that `codesyntax verify` 
 
 
 @pytest.mark.parametrize(
-    ("instrument", "instead"),
+    "instrument, instead",
     [
         (PREFERENCE, "compare models on minimal pairs with lm-eval"),
         (INFORMATION, FILES),
@@ -40,7 +40,6 @@ def test_a_board_says_what_to_do_instead(instrument, instead):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 def test_submit_and_export_do_too(tmp_path):
     model, data = tiny_decoder(tmp_path / "tiny"), pairs_folder(tmp_path / "codesyntax")
     prefer(model, data, output=tmp_path / "preferred")

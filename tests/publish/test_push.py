@@ -21,8 +21,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from huggingface_hub import HfApi, constants
+from support.files import contents
 from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
-from support.hub.loopback_hub import contents as files
 
 from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
@@ -43,7 +43,7 @@ DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
 def published(folder: Path) -> dict[str, bytes]:
     """The files of a dataset as they are pushed: those that were built, but that its card loads the repository."""
     planned = dict(push_dataset(folder, DATASET).files)
-    built, changed = files(folder), {"README.md", "SHA256SUMS"}
+    built, changed = contents(folder), {"README.md", "SHA256SUMS"}
     assert planned.keys() == built.keys()
     assert {name for name in built if planned[name] != built[name]} == changed
     return planned
@@ -141,7 +141,7 @@ FOREVER = math.inf
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "complaint"),
+    "fault, complaint",
     [
         (Fault("PUT|commit", FOREVER, after=1), "the connection to "),  # gone after the first file
         (Fault("commit", status=500), "status 500 (ordered by the test)"),
@@ -174,7 +174,7 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "waited"),
+    "fault, waited",
     [
         # the client's own patience adds 1
         (Fault("preupload", 1, status=429, headers={"Retry-After": "7"}), [8]),
@@ -208,7 +208,7 @@ def test_a_hub_that_is_not_there_is_told_in_a_line(connect, dataset_folder):
 
 
 @pytest.mark.parametrize(
-    ("token", "complaint"),
+    "token, complaint",
     [
         ("", "no token"),
         ("hf_two words", "invalid characters"),
@@ -255,7 +255,7 @@ def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo
 def test_the_similarity_of_trees_is_pushed_with_what_evaluate_needs():
     """That evaluate loads a metric from its Space is shown with the other one in tests/project/test_end_to_end.py."""
     planned = push_metric("user/ast_similarity").files
-    there = files(Path(topk_uas.__file__).with_name("ast_similarity"))
+    there = contents(Path(topk_uas.__file__).with_name("ast_similarity"))
     assert planned == {name: there[name] for name in planned}
     stems = {Path(name).stem for name in planned}
     assert stems == {"README", "app", "ast_similarity", "requirements", "similarity"}
@@ -266,7 +266,7 @@ def test_minimal_pairs_are_pushed_with_their_task_for_lm_eval(tmp_path):
     """Which is tested in test_harness.py."""
     build("sample", ["go_pairs"], tmp_path / "codesyntax")
     planned = push_dataset(tmp_path / "codesyntax", DATASET).files
-    further = planned.keys() - files(tmp_path / "codesyntax").keys()
+    further = planned.keys() - contents(tmp_path / "codesyntax").keys()
     assert further == {"lm_eval/codesyntax_go_pairs.yaml"}
 
 
@@ -286,7 +286,7 @@ def with_sums(change):
         change(folder)
         lines = [
             f"{hashlib.sha256(data).hexdigest()}  {name}\n"
-            for name, data in sorted(files(folder).items())
+            for name, data in sorted(contents(folder).items())
             if name != "SHA256SUMS"
         ]
         (folder / "SHA256SUMS").write_text("".join(lines))
@@ -352,7 +352,6 @@ YAML, DEEP = "does not begin with the YAML header of a dataset", f"deep: {'[' * 
 MADE = "was not made by `codesyntax build`"
 HEADER = {"huggingface": "[" * 100_000}
 
-# fmt: off
 TAMPERED = [
     (flip_a_byte, "java/test.parquet does not have the checksum that SHA256SUMS lists"),
     (write("notes.txt"), "notes.txt does not belong there"),
@@ -369,7 +368,10 @@ TAMPERED = [
 WITH_SUMS = [
     (lambda folder: shutil.rmtree(folder / "java"), "there is no java/*.parquet"),
     (without("eval.yaml"), "eval.yaml is missing"),
-    (another_config, "java_skip_semicolon/test.parquet belongs to a config that the card does not name"),
+    (
+        another_config,
+        "java_skip_semicolon/test.parquet belongs to a config that the card does not name",
+    ),
     (lambda folder: (folder / "eval.yaml").write_bytes(b"\xff"), "eval.yaml is not UTF-8 text"),
     (rewritten(lambda table: table.drop_columns(["url"])), "has the columns id int64, code"),
     (rewritten(with_an_id_twice), "python has the id 1 2 times"),
@@ -386,12 +388,11 @@ WITH_SUMS = [
     (edited("README.md", "configs:", DEEP), YAML),
 ]
 """The same, with checksums that agree with it."""
-# fmt: on
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("tamper", "reason"),
+    "tamper, reason",
     [*TAMPERED, *((with_sums(tamper), reason) for tamper, reason in WITH_SUMS)],
 )
 def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(
@@ -411,7 +412,7 @@ def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(
 
 def test_every_file_has_its_checksum(dataset_folder):
     """As it is built, and as it is pushed."""
-    for there in (files(dataset_folder), published(dataset_folder)):
+    for there in (contents(dataset_folder), published(dataset_folder)):
         lines = there.pop("SHA256SUMS").decode().splitlines()
         sums = (f"{hashlib.sha256(data).hexdigest()}  {name}" for name, data in there.items())
         assert sorted(lines) == sorted(sums)
@@ -436,9 +437,7 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
     ]
 
 
-@pytest.mark.parametrize(
-    ("excluded", "expected"), [("two", ["python-mask-restored"]), ("one", None)]
-)
+@pytest.mark.parametrize("excluded, expected", [("two", ["python-mask-restored"]), ("one", None)])
 def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test_none(
     tmp_path, excluded, expected
 ):
@@ -486,7 +485,7 @@ def test_the_yaml_of_the_card_is_what_datasets_and_the_hub_client_read(dataset_f
 
 
 def test_all_names_that_a_dataset_may_have_are_ours(dataset_folder):
-    assert set(files(dataset_folder)) <= metadata.files()
+    assert set(contents(dataset_folder)) <= metadata.files()
 
 
 # -------------------------------------------------------------------------------- the metric's page
@@ -521,7 +520,7 @@ def test_the_page_scores_an_example(app):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    "text, reason",
     [
         ("", "Expecting value"),
         ("[1]", "JSON object"),

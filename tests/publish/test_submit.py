@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import entries
 from support.attacks.results import RESULTS, altered_again, recomputed, with_settings
-from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub, contents
+from support.files import contents
+from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from probing import probe
@@ -206,7 +207,7 @@ def on_the_hub(results, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    "change, reason",
     [
         (of_other_precision, "different precisions"),
         (twice, r"\.test\..* and .*\.test\..* are both for .*name one of them"),
@@ -283,7 +284,7 @@ def test_answers_that_no_hub_gives(hub, results):
 
 
 @pytest.mark.parametrize(
-    ("source", "status", "headers", "reason"),
+    "source, status, headers, reason",
     [
         (BOARD, 403, {"X-Error-Code": "GatedRepo"}, "lab/results, .*accept its terms"),
         # what it says without a token

@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from click.testing import CliRunner
 from conftest import cut
 from huggingface_hub import HfApi, parse_eval_result_entries
-from support.hub.loopback_hub import LoopbackHub, contents
-from support.models.byte_tokenizer import byte_model
+from support.commands import run
+from support.files import contents
+from support.hub.loopback_hub import LoopbackHub
+from support.models.random_models import byte_model
 
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
 from probing import mask, probe
-from probing.cli import main
 from probing.instruments.masking.result import MaskingLedger, MaskResult
 from probing.publish import board, submit
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 DATASET, MODEL, BOARD = "user/codesyntax", "maker/bytes", "lab/results"
 WHERE = ("--model", MODEL, "--dataset", DATASET)
@@ -89,10 +89,8 @@ def rewritten(folder, change):
 
 def test_from_results_of_both_kinds_to_a_board(hub, made, data):
     """In one command; values worked out from the JSON of the result."""
-    folders = [str(made / name) for name in ("masked", "probed")]
-    command = ["submit", *folders, *WHERE, "--board", BOARD]
-    ran = CliRunner().invoke(main, command, catch_exceptions=False)
-    assert (ran.exit_code, ran.stdout.count("/discussions/1")) == (0, 2)
+    ran = run("submit", made / "masked", made / "probed", *WHERE, "--board", BOARD)
+    assert ran.stdout.count("/discussions/1") == 2
     told = yaml.safe_load(hub.files(MODEL, "model", "refs/pr/1")[submit.RESULTS_FILE])
     entries = {entry.task_id: entry for entry in parse_eval_result_entries(told)}
     assert list(entries) == ["python-held-out-dependent-to-head", "python-mask-restored"]
@@ -108,8 +106,13 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, data):
     assert found.left_out == []
 
 
+def test_without_the_hub(made):
+    (request,) = submit.submission([made / "masked"], MODEL, DATASET, dry_run=True)
+    assert "python-mask-restored" in request.text()
+
+
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    "changed, reason",
     [
         ({"seed": 1}, "was made with --seed 1, but a task needs --seed 0"),
         ({"max_length": 510}, "--max-length 510, but a task needs --max-length 511"),

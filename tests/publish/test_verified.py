@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import copy
-import csv
 import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from conftest import cut
 from support.attacks.entries import SUBMITTED
 from support.attacks.results import halved, recomputed, with_settings
+from support.commands import run
 from support.evidence.entries import entry_of
 from support.evidence.hits_files import opened, written
-from support.hub.loopback_hub import LoopbackHub, contents
+from support.files import contents, csv_rows
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from probing import probe
-from probing.cli import main
 from probing.evidence import submission
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import Criterion, Verification
@@ -71,18 +70,15 @@ def test_a_board_verifies_the_honest_and_refutes_others(
             by_hand(folder, data) for folder in (tmp_path / MODEL, tmp_path / OTHER, of_request)
         )
         hub.add(BOARD, honest | lie | request)
-        where = [BOARD, "--data", str(data), "--verify", "--output", str(tmp_path / "board")]
-        done = CliRunner().invoke(main, ["board", *where], catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
+        done = run("board", BOARD, "--data", data, "--verify --output", tmp_path / "board")
     for files, reason in (
         (lie, "refuted: ranks: .*differ by more than rounding"),
         (request, "refuted: revision: .*on no branch or tag of maker/tiny"),
     ):
         assert re.search(f"left out .*{re.escape(next(iter(files)))}: {reason}", done.stderr)
     tables = (tmp_path / "board" / "tables").iterdir()
-    (table,) = (table for table in tables if table.stem != "left-out")
-    with table.open(newline="") as file:
-        shown = {row["verified"] for row in csv.DictReader(file) if row["name"] == MODEL}
+    (file,) = (file for file in tables if file.stem != "left-out")
+    shown = {row["verified"] for row in csv_rows(file) if row["name"] == MODEL}
     assert shown == {"13 of 13, main"}
 
 

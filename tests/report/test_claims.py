@@ -7,7 +7,7 @@ from support.simulations import planted_heads
 from support.simulations.claims import FIRST_SCREEN, claims
 from support.simulations.untrained import measured, untrained
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.long
 
 
 def test_nothing_is_claimed_of_an_untrained_model(few_functions, tmp_path):

@@ -35,7 +35,8 @@ def checkpoints(evidence):
             result.ledger.ranks.shape,
         )
         made = copy.deepcopy(result.ledger.settings)
-        made["run"]["step"] = step
+        # validation was probed in a folder that does not say its step
+        made["run"]["step"] = step if split == "test" else None
         made["settings"]["revision"] = f"{step:064x}"
         return ProbeResult.from_ledger(
             replace(result.ledger, ranks=ranks.astype(np.uint8), settings=made)
@@ -108,6 +109,26 @@ def test_the_sentence(findings):
     assert sentence([never]).endswith(
         f"at steps 0, 16; none passes the best baseline, {best:.1f} %."
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "low, high, change",
+    [
+        (31, 40, "rises"),
+        (30, 40, "does not change significantly"),
+        (10, 20, "does not change significantly"),
+        (10, 19, "falls"),
+    ],
+)
+def test_a_change_is_one_of_intervals_that_do_not_meet(findings, low, high, change):
+    (training,) = findings.trainings
+    ends = [
+        (score._replace(low=of[0], high=of[1]), difference)
+        for (score, difference), of in zip(training.means["held-out"], [(20, 30), (low, high)])
+    ]
+    changed = replace(findings, trainings=[replace(training, means={"held-out": ends})])
+    assert sentence([changed]).startswith(f"Syntax {change} through training")
 
 
 @pytest.mark.slow

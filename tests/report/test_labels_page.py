@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 import probing
 from codesyntax_dataset import annotate
@@ -11,7 +11,6 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
-from probing.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +99,7 @@ def test_an_edge_is_chosen_in_the_list_and_in_the_code(opened):
         opened.keyboard.press("Escape")
         assert lit(opened, 1) == []
         choose_last()
-        assert lit(opened, 1) == ["n", "sum", "(", "x", "for", "x", "in", "xs", ")"]
+        assert lit(opened, 1) == "n sum ( x for x in xs )".split()
 
 
 def test_kinds_can_be_left_out(opened):
@@ -141,9 +140,8 @@ def test_every_language(page, language):
 
 def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    configs = "--config", "python", "--config", "python_exact"
-    where = "--data", str(dataset_folder), "--id", "3"
-    done = CliRunner().invoke(main, ["show", "--labels", *where, *configs])
+    where = "--data", dataset_folder, "--id 3"
+    done = run("show --labels", *where, "--config python --config python_exact")
     assert done.stdout == "labels.html\n"
     assert "python_exact" in (tmp_path / "labels.html").read_text(encoding="utf-8")
 

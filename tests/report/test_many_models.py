@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from support.files import csv_rows
 from support.pages import OUTSIDE
 
 from codesyntax_metric.topk_uas import DIRECTIONS
@@ -20,7 +20,7 @@ from probing.report.report import MODELS_ON_A_PAGE
 from probing.runs.ledger_file import ATTENTION
 from probing.stats.intervals import Estimate
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 NAMES = [
     "ada/code-small",
@@ -107,9 +107,8 @@ def opened(page, written):
     return page
 
 
-def rows_of(written, table):
-    with (written / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def rows_of(written, name):
+    return csv_rows(written / f"tables/{name}.csv")
 
 
 def test_tables_of_many_models_are_files(all_findings, opened, written):
@@ -159,7 +158,7 @@ def of_direction(findings, direction):
 
 
 @pytest.mark.parametrize(
-    ("p", "said"), [(0.04, ", the best of 2 models,"), (0.06, ", not significantly better than ")]
+    "p, said", [(0.04, ", the best of 2 models,"), (0.06, ", not significantly better than ")]
 )
 def test_a_model_is_the_best_if_it_is_significantly_better_than_the_next(all_findings, p, said):
     """Here the last has the highest mean; of one pair, p needs no correction."""
@@ -167,6 +166,23 @@ def test_a_model_is_the_best_if_it_is_significantly_better_than_the_next(all_fin
     pairs = {(0, 1): COMPARED._replace(p=p)}
     told = headline.sentence([replace(findings, subjects=findings.subjects[:2], pairs=pairs)])
     assert f"of {findings.subjects[1].name}{said}" in told
+
+
+def test_of_more_than_three_configs_the_sentence_gives_numbers(all_findings):
+    three, four = (headline.sentence(all_findings * configs) for configs in (3, 4))
+    assert "of 3 configs" not in three and three.count("; in ") == 2
+    assert "of 4 configs" in four
+
+
+@pytest.mark.parametrize(
+    "most, filters, title",
+    [(12, 0, "Scores."), (11, 1, "Scores. Each config shows its best 5 models.")],
+)
+def test_so_many_rows_are_shown_at_once(all_findings, most, filters, title, monkeypatch):
+    """Of two configs with six models each."""
+    monkeypatch.setattr(headline, "MOST_ROWS", most)
+    _, table, figure = headline.section(all_findings * 2).parts
+    assert (table.filters, figure.title) == (filters, title)
 
 
 def test_directions_are_not_mixed(all_findings):

@@ -6,7 +6,8 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from support.models.byte_tokenizer import all_but, byte_model, byte_tokenizer
+from support.models.byte_tokenizer import all_but, byte_tokenizer
+from support.models.random_models import byte_model
 from transformers import AutoModelForMaskedLM
 
 import codesyntax_metric
@@ -18,7 +19,7 @@ from probing.instruments.masking.restore import Part
 from probing.models.masked import MaskedModel
 from probing.report.show import restored_lines
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 LONGEST = 600
 CODE = "def f(a):\n    if a:\n        return a\n    return 1\n"
@@ -53,9 +54,15 @@ def test_marks_by_hand(opened):
     t1 = arm(opened, 0)
     assert t1.locator("ins").all_inner_texts() == ["~~~~~~ a", "~~~~~~ 1"]
     assert t1.locator("del").all_inner_texts() == ["return a", "return 1"]
-    assert [line.partition("~")[0] for line in t1.locator(".line").evaluate_all("all => all.map((line) => line.textContent)")] == [
-        "def f(a):", "    if a:", "        ", "    ",
-    ]  # fmt: skip
+    assert [
+        line.partition("~")[0]
+        for line in t1.locator(".line").evaluate_all("all => all.map((line) => line.textContent)")
+    ] == [
+        "def f(a):",
+        "    if a:",
+        "        ",
+        "    ",
+    ]
     metric = codesyntax_metric.ast_similarity.load()
     similar = metric.compute(predictions=[CODE.replace("return", "~~~~~~")], references=[CODE])
     said = t1.locator(".numbers").inner_text()
@@ -105,16 +112,24 @@ def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
 
 
 @pytest.mark.parametrize(
-    ("parts", "lines"),
+    "parts, lines",
     [
         ([("a\n", "a\n", 0, 0), ("b", "c", 1, 0)], [[("a", "", "")], [("c", "wrong", "b")]]),
-        ([("\n  ", "\n  ", 1, 1), ("b", "b", 1, 1)], [[("⏎", "right", "")], [("  ", "right", ""), ("b", "right", "")]]),
-        ([("a", "a", 0, 0), ("\n\t", ";", 1, 0), ("b\n", "b\n", 0, 0)],
-         [[("a", "", ""), (";", "wrong", "⏎⇥")], [("\t", "", ""), ("b", "", "")]]),
-        ([("b", "", 1, 0), ("c", " \r\n      ", 1, 0)], [[("∅", "wrong", "b"), ("␣␍⏎␣×6", "wrong", "c")]]),
+        (
+            [("\n  ", "\n  ", 1, 1), ("b", "b", 1, 1)],
+            [[("⏎", "right", "")], [("  ", "right", ""), ("b", "right", "")]],
+        ),
+        (
+            [("a", "a", 0, 0), ("\n\t", ";", 1, 0), ("b\n", "b\n", 0, 0)],
+            [[("a", "", ""), (";", "wrong", "⏎⇥")], [("\t", "", ""), ("b", "", "")]],
+        ),
+        (
+            [("b", "", 1, 0), ("c", " \r\n      ", 1, 0)],
+            [[("∅", "wrong", "b"), ("␣␍⏎␣×6", "wrong", "c")]],
+        ),
         ([("b", " x y", 1, 0)], [[(" x y", "wrong", "b")]]),
     ],
-)  # fmt: skip
+)
 def test_lines_by_hand(parts, lines):
     """The lines of the source stay, and signs stand for what would not be seen."""
     found = restored_lines([Part(**dict(zip(Part.model_fields, part))) for part in parts])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from support.hub.loopback_hub import contents
+from support.commands import run
+from support.files import contents, csv_rows
 from support.pages import OUTSIDE
 
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
 from probing import load, probe
-from probing.cli import main
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import find, gather
 from probing.instruments.attention.errors import analyse, save
@@ -27,7 +25,7 @@ from probing.report.kinds import DIFFERENCE, SCORE
 from probing.report.report import report
 from probing.stats.intervals import holm
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 MADE_BY = "Made by `codesyntax report`."
 MARKUP = "<img src=x onerror=alert(1)>|`*"
@@ -111,9 +109,8 @@ def partial(tiny_model, dataset_folder, tmp_path_factory):
     return folder
 
 
-def rows_of(written, table):
-    with open(written / "tables" / f"{table}.csv", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def rows_of(written, name):
+    return csv_rows(written / f"tables/{name}.csv")
 
 
 def scores_of(written, config):
@@ -259,7 +256,7 @@ def test_a_table_in_two_forms():
 
 
 @pytest.mark.parametrize(
-    ("cell", "look"),
+    "cell, look",
     [
         ([-2.0, -3.0, -1.0, 0.049], "n down"),
         ([2.0, None, None, 0.049], "n up"),
@@ -280,11 +277,9 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     """In another folder, over an older report, by the command; nothing else is left."""
     target = tmp_path / "again"
     (target / "tables").mkdir(parents=True)
-    (target / "tables/old.csv").write_text("1")
-    (target / "report.md").write_text(MADE_BY)
-    where = "--output", str(target), "--data", str(dataset_folder)
-    done = CliRunner().invoke(main, ["report", str(partial), *where])
-    assert done.exit_code == 0, done.output
+    for name in ("tables/old.csv", "index.html", "README.md", "report.md"):
+        (target / name).write_text(MADE_BY)
+    done = run("report", partial, "--output", target, "--data", dataset_folder)
     assert done.stdout.strip() == str(target / "index.html")
     files = contents(target)
     assert files == contents(report([partial], tmp_path / "first", dataset_folder).parent)

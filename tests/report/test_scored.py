@@ -22,7 +22,7 @@ def row_of(best, difference):
 
 
 @pytest.mark.parametrize(
-    ("best", "difference", "expected"),
+    "best, difference, expected",
     [
         (OFFSET, SimpleNamespace(value=-3.0), "offset 2"),
         (OFFSET, None, None),  # a control with other labels is compared with none
@@ -31,3 +31,9 @@ def row_of(best, difference):
 )
 def test_a_baseline_is_named_where_it_is_compared_with(best, difference, expected):
     assert row_of(best, difference).compared_with == expected
+
+
+@pytest.mark.parametrize("functions, mark", [(5, "few functions"), (6, "")])
+def test_a_relation_in_few_functions_is_marked(functions, mark):
+    findings = SimpleNamespace(score=lambda *_: SimpleNamespace(functions=functions))
+    assert ScoredRow(findings, "model", group="If:if->test").marked == ["If:if->test", mark]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -12,8 +11,9 @@ import numpy as np
 import pandas
 import pytest
 from conftest import figures_unrendered
-from support.hub.loopback_hub import contents
+from support.files import contents, csv_rows
 from support.models.byte_tokenizer import all_but, byte_tokenizer
+from support.models.random_models import sizes
 from support.references import plain_intervals
 from transformers import BertConfig, BertForMaskedLM
 
@@ -27,7 +27,7 @@ from probing.report import syntaxeval
 from probing.report.report import report
 from probing.stats.intervals import Estimate
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 TYPES = ["if_statement", "return_statement", "parameters", "while_statement", "for_in_clause"]
 SIMILARITIES = {
@@ -45,15 +45,9 @@ RESULTS = "*[0-9a-f].json"
 def masked(dataset_folder, tmp_path_factory):
     """A planted model that loses two letters of `return`, once with fewer functions, which are too long for it."""
     tokenizer = byte_tokenizer()
-    sizes = {
-        "num_hidden_layers": 1,
-        "num_attention_heads": 1,
-        "hidden_size": 8,
-        "intermediate_size": 8,
-    }
     model, folder = tmp_path_factory.mktemp("models") / "planted", tmp_path_factory.mktemp("masked")
     BertForMaskedLM(
-        BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONG, **sizes)
+        BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONG, **sizes(1, 8, 8, 1))
     ).save_pretrained(model)
     tokenizer.save_pretrained(model)
     run = {"node_types": TYPES, "draws": 2, "limit": LIMIT, "output": folder}
@@ -85,9 +79,8 @@ def of_probe(probed, dataset_folder, tmp_path_factory):
         ).parent
 
 
-def rows_of(written, table):
-    with open(written / "tables" / f"{table}.csv", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def rows_of(written, name):
+    return csv_rows(written / f"tables/{name}.csv")
 
 
 def copies_of(masked):

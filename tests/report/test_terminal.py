@@ -11,7 +11,7 @@ import sys
 import threading
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run
 
 from probing.cli import main
 from probing.instruments.attention.probe import Probing
@@ -137,7 +137,7 @@ def interruptible():
 
 
 @pytest.mark.parametrize(
-    ("by", "parts", "status"),
+    "by, parts, status",
     [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGINT", 0, 130), ("SIGTERM", 0, 143)],
 )
 @pytest.mark.usefixtures("interruptible")
@@ -154,8 +154,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     monkeypatch.setattr(Runner, "run", stops)
     monkeypatch.setattr(Probing, "PART", 4)
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(main, [*JAVA, "--limit", "12", "--output", str(tmp_path)])
-    assert done.exit_code == status
+    done = run(*JAVA, "--limit 12 --output", tmp_path, status=status)
     goes_on = ": run the same command again to continue"
     *progress, last = done.stderr.strip().splitlines()
     assert last == f"Error: interrupted{goes_on if parts else ''}"
@@ -170,8 +169,6 @@ def test_a_build_that_is_terminated_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "codesyntax_dataset.build._write", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
     )
-    done = CliRunner().invoke(
-        main, ["build", "--source", "sample", "--config", "python", "--output", str(output)]
-    )
-    assert (done.exit_code, done.stderr) == (143, "Error: interrupted\n")
+    done = run("build --source sample --config python --output", output, status=143)
+    assert done.stderr == "Error: interrupted\n"
     assert list(tmp_path.iterdir()) == []

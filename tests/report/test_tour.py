@@ -7,7 +7,7 @@ import json
 import pytest
 from conftest import ROOT, figures_unrendered
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import datasets
 import pyarrow as pa
 import pytest
+from support.commands import python
+from support.files import contents
 
 from probing import probe
 from probing.evidence.verify import verify
@@ -23,7 +23,7 @@ from probing.runs import data, experiment
 from probing.runs.data import label_digest
 from probing.runs.session import Session
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 SOME = {"limit": 6}
 
@@ -48,46 +48,31 @@ def runs(monkeypatch):
     return counted
 
 
-def left_in(folder):
-    """The files of a cache, or of another folder."""
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
 def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
     """Nothing is loaded or tokenized, and the result and the ledger have the same bytes, whatever the batches."""
     first = probe(tiny_model, dataset_folder, output=tmp_path / "first", **SOME)
-    assert len(left_in(place)) == 1
+    assert len(contents(place)) == 1
     assert place.stat().st_mode & 0o777 == 0o700  # nobody else reads it
     monkeypatch.setattr(Probing, "prepare", lambda *_: pytest.fail("prepared again"))
     again = probe(tiny_model, dataset_folder, batch_tokens=64, **SOME)
     assert again.to_json() == first.to_json()
     probe(tiny_model, dataset_folder, output=tmp_path / "again", **SOME)
-    assert left_in(tmp_path / "again") == left_in(tmp_path / "first")
-    assert len(left_in(tmp_path / "first")) == 2
+    assert contents(tmp_path / "again") == contents(tmp_path / "first")
+    assert len(contents(tmp_path / "first")) == 2
 
 
 def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_folder):
     """What makes it quick; the time itself is not a test's to measure. Where there is a GPU, torch is asked for it."""
     probe(tiny_model, dataset_folder, device="cpu", **SOME)
-    arguments = [
-        "probe",
-        str(tiny_model),
-        "--data",
-        str(dataset_folder),
-        "--split",
-        "test",
-        "--limit",
-        "6",
-        "--device",
-        "cpu",
-    ]
+    split = "--split test --limit 6 --device cpu"
+    arguments = ["probe", str(tiny_model), "--data", str(dataset_folder), *split.split()]
     code = (
         "import sys\nfrom probing.cli import main\n"
         f"main({arguments}, standalone_mode=False)\n"
         "print('imported:', sorted({'torch', 'transformers', 'tokenizers', 'safetensors', 'matplotlib'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert "mean of" in done.stdout, done.stderr
+    done = python(code)
+    assert "mean of" in done.stdout
     assert done.stdout.endswith("imported: []\n")
 
 
@@ -332,6 +317,4 @@ with LoopbackHub() as hub:
 def test_a_model_on_the_hub_is_known_by_its_commit(dataset_folder, tmp_path, request):
     """Two small requests tell that a branch has not moved. Clients read the Hub's address when they are imported."""
     tests = str(request.path.parents[1])
-    code = HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    python(HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder)))

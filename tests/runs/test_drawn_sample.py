@@ -18,7 +18,7 @@ from probing.models.location import TINY
 from probing.runs.data import read_functions
 from probing.runs.settings import Sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,10 @@ the same bytes, and runs nothing twice."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from support.models.byte_tokenizer import byte_model
+from support.files import contents
 from support.models.minimal_pairs import pairs_folder, tiny_decoder
+from support.models.random_models import byte_model
 
 from probing import ablate, inform, mask, merge, prefer, probe, surprise
 from probing.instruments.information import learn
@@ -24,7 +23,7 @@ from probing.runs.ledger_file import (
     SURPRISAL,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 LONGEST = 700
 
@@ -43,7 +42,7 @@ PARTS = {ATTENTION: 5, SILENCING: 2, PREFERENCE: 16}
 
 
 @pytest.fixture(scope="module")
-def places(tiny_model, few_functions, tmp_path_factory) -> dict[str, str]:
+def places(tiny_model, few_functions, tmp_path_factory):
     """Models and data by name."""
     folder = tmp_path_factory.mktemp("places")
     made = {
@@ -77,20 +76,16 @@ def measure(instrument, places):
 
 
 @pytest.fixture(scope="module")
-def whole(measure, tmp_path_factory) -> dict[str, bytes]:
+def whole(measure, tmp_path_factory):
     """The files of a run without any interruption."""
     folder = tmp_path_factory.mktemp("whole")
     measure(output=folder)
-    return files(folder)
+    return contents(folder)
 
 
 @pytest.fixture
 def experiment(instrument):
     return INSTRUMENTS[instrument].experiment
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def test_an_interrupted_run_goes_on(
@@ -110,18 +105,19 @@ def test_an_interrupted_run_goes_on(
         measure(output=tmp_path)
     assert len([*tmp_path.glob(".*.parts/*.parquet")]) == 1
     measure(output=tmp_path)
-    assert files(tmp_path) == whole and not [*tmp_path.glob(".*")]
+    assert contents(tmp_path) == whole and not [*tmp_path.glob(".*")]
     assert f"{RUNS[instrument][0].__name__} " in capsys.readouterr().err
     assert parts[1] == parts[2]
     once = [index for part in (parts[0], *parts[2:]) for index in part]
     assert len({*once}) == len(once) > len(parts[0] + parts[1])
 
 
-def test_shards_are_merged(measure, whole, tmp_path):
+def test_shards_are_merged(measure, whole, tmp_path, tmp_path_factory):
+    shards = tmp_path_factory.mktemp("shards")
     for number in (2, 1):
-        assert measure(output=tmp_path / "shards", shard=f"{number}/2") is None
-    assert len([*merge([tmp_path / "shards"], tmp_path)]) == 1
-    assert files(tmp_path).items() <= whole.items()
+        assert measure(output=shards, shard=f"{number}/2") is None
+    assert len([*merge([shards], tmp_path)]) == 1
+    assert contents(tmp_path).items() <= whole.items()
 
 
 def test_a_finished_run_is_not_run_again(measure, experiment, whole, tmp_path, monkeypatch):
@@ -129,7 +125,7 @@ def test_a_finished_run_is_not_run_again(measure, experiment, whole, tmp_path, m
         (tmp_path / name).write_bytes(content)
     monkeypatch.setattr(experiment, "run", lambda *_: pytest.fail("run again"))
     measure(output=tmp_path)
-    assert files(tmp_path) == whole
+    assert contents(tmp_path) == whole
 
 
 def test_the_cache_has_it(measure, experiment, whole, tmp_path_factory, monkeypatch):
@@ -138,4 +134,4 @@ def test_the_cache_has_it(measure, experiment, whole, tmp_path_factory, monkeypa
     measure()
     monkeypatch.setattr(experiment, "prepare", lambda _: pytest.fail("prepared again"))
     measure(output=folder)
-    assert files(folder) == whole
+    assert contents(folder) == whole

@@ -13,7 +13,7 @@ from probing.models import load
 from probing.models.location import TINY
 from probing.runs.session import Session
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 
 KINDS = (

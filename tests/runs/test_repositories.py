@@ -12,8 +12,6 @@ from probing.evidence.gather import find, gather
 from probing.runs.repositories import repositories_of
 from probing.stats.hits import PERCENT_UNIT, Hits
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 SYSTEMS = ("model", "rival")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
+from probing.instruments.information.result import InformationLedger
+from probing.instruments.likelihood.result import PreferenceLedger, SurprisalLedger
 from probing.runs.saved import check_ours, found_at, path_from
 
 RECORDED: dict[str, Any] = {
@@ -39,7 +42,7 @@ RECORDED: dict[str, Any] = {
 
 
 @pytest.fixture
-def result() -> ProbeResult:
+def result():
     """Of one edge in each of three functions, which the only head finds."""
     places = np.arange(3, dtype=np.int32)
     ledger = RankLedger(
@@ -101,7 +104,7 @@ def test_a_run_of_other_settings_is_another_run(result, tmp_path, caplog):
 
 
 @pytest.fixture
-def another(result) -> ProbeResult:
+def another(result):
     """Of the same settings, in which the head finds one edge less."""
     ranks = np.array(result.ledger.ranks)
     ranks[:, 0] = 9
@@ -141,7 +144,7 @@ def test_a_ledger_of_another_version_is_refused(version, result):
 
 
 @pytest.mark.parametrize(
-    ("changed", "title"),
+    "changed, title",
     [
         ({}, "user/model on codesyntax@1.0.0, python/test"),
         ({"limit": 3}, "user/model on codesyntax@1.0.0, python/test (PARTIAL: first 3 functions)"),
@@ -170,11 +173,37 @@ def test_a_difference_is_told_by_its_field(result, another):
     assert difference(more=1) == "the result has an unknown field 'more'"
 
 
+SURPRISALS = "bits grams frequency place control_bits control_grams control_frequency control_place"
+
+
+@pytest.mark.parametrize(
+    "ledger, names, least, most",
+    [
+        (InformationLedger, "words_bits attention_bits both_bits", 0, np.inf),
+        (PreferenceLedger, "counted", 0, 2),
+        (PreferenceLedger, "surface", -1, 2),
+        (PreferenceLedger, "read", 0, 1),
+        (PreferenceLedger, "good_place_tokens bad_place_tokens", 0, np.inf),
+        (PreferenceLedger, "good_whole good_place bad_whole bad_place", -np.inf, 0),
+        (SurprisalLedger, "role", 0, 2),
+        (SurprisalLedger, SURPRISALS, 0, 10**6),
+    ],
+)
+def test_numbers_beyond_their_bounds_are_refused(ledger, names, least, most):
+    for name in names.split():
+        for value in {least, most, least - 1, most + 1} - {np.inf, -np.inf}:
+            rows = np.zeros(1, ledger.ROW)
+            rows[name] = value
+            refused = pytest.raises(ValueError, match=f"^{name} that cannot be")
+            with nullcontext() if least <= value <= most else refused:
+                super(ledger, ledger).check(rows)
+
+
 # Places --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("folder", "place", "path"),
+    "folder, place, path",
     [
         ("disk/results", "disk/models/one", "../models/one"),
         ("disk/results", "disk", ".."),

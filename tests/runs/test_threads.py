@@ -11,7 +11,7 @@ from probing.runs import threads
 
 
 @pytest.mark.parametrize(
-    ("seconds", "expected"),
+    "seconds, expected",
     [
         ({8: 1.0, 4: 1.9}, 8),
         # a container that may use four cores, or others who use the rest

@@ -20,6 +20,8 @@ from support.models.copying_models import (
     masked_copier,
     next_copier,
 )
+from support.models.random_models import shaken, sizes
+from support.references import plain_intervals
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError
@@ -28,11 +30,18 @@ from probing.instruments.attention.probe import Probing
 from probing.instruments.silencing import ablate as experiment
 from probing.instruments.silencing import choose as heads_of
 from probing.instruments.silencing.ablate import Ablation, ablate
-from probing.instruments.silencing.hits import SilencingEffect, silencing_effects
+from probing.instruments.silencing.hits import (
+    BEST,
+    MATCHED,
+    SilencingEffect,
+    hits,
+    silencing_effects,
+)
 from probing.instruments.silencing.result import (
     Chosen,
     SilencingLedger,
     SilencingResult,
+    _relation_costs,
     log_probabilities,
 )
 from probing.models.load import load_language_model
@@ -52,8 +61,6 @@ from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
 from probing.runs.session import Session
 from probing.stats.intervals import Estimate
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 COPIED, OTHER = "If:if->test", "For:for->target"
 """Relations whose dependents the copier finds and restores, and that only heads without any output find."""
@@ -82,7 +89,7 @@ def repeating(texts, edges) -> datasets.Dataset:
 
 
 def splits(edges) -> datasets.DatasetDict:
-    letters = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op"]
+    letters = "ab cd ef gh ij kl mn op".split()
     test = [pair * (5 + number) for number, pair in enumerate(letters)]
     validation = [pair[::-1] * length for length in (6, 7) for pair in letters]
     return datasets.DatasetDict(
@@ -170,6 +177,16 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind):
     assert result.run.predicts == kind
 
 
+def test_costs_are_means_over_functions():
+    """The best head costs 1 and 3 nats; others 2 and 3, 2 and 2, 0 and 1: one costs more."""
+    rows = np.zeros(10, SilencingLedger.ROW)
+    rows["silenced"], rows["edges"] = np.arange(10) % 5, np.arange(10) // 5 + 1
+    rows["log_probability"] = [-1, -2, -3, -3, -1, -1, -4, -4, -3, -2]
+    costs = _relation_costs(rows)
+    assert (costs.functions, costs.edges, costs.cost, costs.costlier) == (2, 3, 2, 1)
+    assert costs.matched == pytest.approx((2.5 + 2 + 0.5) / 3)
+
+
 @pytest.mark.slow
 def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
     """The copier finds all edges of a relation with one distance, and so does a guess; of two distances, only it does."""
@@ -187,14 +204,15 @@ def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
 
 # --- every kind of model ---
 
-SIZES = {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "hidden_size": 32,
-    "intermediate_size": 48,
+SIZES = sizes(heads=4)
+SMALL = {
+    "vocab_size": len(BYTES),
+    **SIZES,
+    "max_position_embeddings": 300,
+    "pad_token_id": 2,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
 }
-SMALL = {"vocab_size": len(BYTES), **SIZES, "max_position_embeddings": 300, "pad_token_id": 2, "bos_token_id": 0,
-         "eos_token_id": 1}  # fmt: skip
 GROUPED = {**SMALL, "num_key_value_heads": 2}
 FAMILIES = {  # what its heads are added up by, and its sizes
     "bert": ("attention.output.dense", SMALL),
@@ -234,10 +252,7 @@ def model_of(family: str, **settings) -> transformers.PreTrainedModel:
     masked = family in transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
     model = kind.from_config(config, attn_implementation="eager")
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
-    return model.eval()
+    return shaken(model, 0.2)
 
 
 @pytest.mark.slow
@@ -306,23 +321,58 @@ def test_against_the_own_code_of_the_model(family):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    "model, said",
     [
-        (lambda: (transformers.BertModel(transformers.BertConfig(**SMALL)), BYTES),
-         "BertModel has no masked-LM head .it is a BertModel; load it with AutoModelForMaskedLM"),
-        (lambda: (transformers.LlamaModel(transformers.LlamaConfig(**SMALL)), BYTES),
-         "LlamaModel has no causal-LM head .it is a LlamaModel; load it with AutoModelForCausalLM"),
-        (lambda: (transformers.T5ForConditionalGeneration(transformers.T5Config(
-            vocab_size=261, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2)), BYTES), "restores spans"),
-        (lambda: (model_of("mpnet"), BYTES), "the heads of .* cannot be silenced: silencing needs our attention function"),
-        (lambda: (model_of("bert", num_attention_heads=1), BYTES), "has one attention head in each layer"),
+        (
+            lambda: (transformers.BertModel(transformers.BertConfig(**SMALL)), BYTES),
+            "BertModel has no masked-LM head .it is a BertModel; load it with AutoModelForMaskedLM",
+        ),
+        (
+            lambda: (transformers.LlamaModel(transformers.LlamaConfig(**SMALL)), BYTES),
+            "LlamaModel has no causal-LM head .it is a LlamaModel; load it with AutoModelForCausalLM",
+        ),
+        (
+            lambda: (
+                transformers.T5ForConditionalGeneration(
+                    transformers.T5Config(
+                        vocab_size=261, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2
+                    )
+                ),
+                BYTES,
+            ),
+            "restores spans",
+        ),
+        (
+            lambda: (model_of("mpnet"), BYTES),
+            "the heads of .* cannot be silenced: silencing needs our attention function",
+        ),
+        (
+            lambda: (model_of("bert", num_attention_heads=1), BYTES),
+            "has one attention head in each layer",
+        ),
         (lambda: EMBEDDED, f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"),
     ],
-)  # fmt: skip
+)
 def test_refusals(model, said):
     with pytest.raises(ModelError, match=said) as error:
         load_language_model(model(), max_length=511)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_decoder_that_sees_a_little_of_what_is_behind(monkeypatch):
+    """Which moves all logits alike."""
+    model = model_of("llama")
+    forward = model.forward
+
+    def leak(input_ids, **options):
+        output = forward(input_ids, **options)
+        output.logits = output.logits + 1e-4 * input_ids.sum(dim=1)[:, None, None]
+        return output
+
+    monkeypatch.setattr(model, "forward", leak)
+    with pytest.raises(ModelError, match="no sub-token sees what is behind: .* by 0.00"):
+        load_language_model((model, BYTES), max_length=511)
 
 
 # --- runs ---
@@ -409,7 +459,7 @@ def test_no_result_depends_on_what_else_is_run(model, few, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("direction", "ends"),
+    "direction, ends",
     [("head-to-dependent", ("head", "head")), ("dependent-to-head", ("first", "last"))],
 )
 def test_what_is_asked_for(model, few, direction, ends):
@@ -451,6 +501,17 @@ def test_a_forged_ledger_is_not_read(whole):
             SilencingResult.from_ledger(
                 SilencingLedger(result.ledger.names, altered, result.ledger.settings)
             )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_p_of_effects_is_corrected_over_relations(whole):
+    result = result_in(whole)
+    measured, found = hits(result), silencing_effects(result)
+    raw = measured.by_group(MATCHED, BEST).p[0]
+    told = [found[name].difference.p for name in measured.names]
+    assert told == pytest.approx(plain_intervals.holm(raw))
+    assert told != pytest.approx(raw)
 
 
 @pytest.mark.slow

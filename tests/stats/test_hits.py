@@ -197,18 +197,15 @@ def test_p_of_groups_are_those_of_plain_loops(hits):
 
 def test_other_numbers_of_clusters_change_nothing(hits):
     renamed = drawn(unit=hits.unit, numbers=3 + 5 * np.arange(12))
-    for one, other in ((hits.mean("model", "rival"), renamed.mean("model", "rival")),):
-        assert same(one, other)
+    assert same(hits.mean("model", "rival"), renamed.mean("model", "rival"))
     assert same(hits.by_group("model", "rival"), renamed.by_group("model", "rival"))
 
 
 def test_twice_as_many_things_with_twice_as_much_have_the_same_values(hits):
     twice = drawn(unit=hits.unit, factor=2)
     assert same(hits.mean("model", "rival"), twice.mean("model", "rival"))
-    for one, other in zip(
-        hits.by_group("model", "rival")[::3], twice.by_group("model", "rival")[::3]
-    ):
-        assert one == pytest.approx(other)
+    one, other = hits.by_group("model", "rival"), twice.by_group("model", "rival")
+    assert same(one[::3], other[::3])
 
 
 # Parts
@@ -284,9 +281,7 @@ def test_content_tells_other_hits_apart(hits):
     assert content(Hits.of_rows(*rows, weighted=True)) != content(Hits.of_rows(*rows))
 
 
-@pytest.mark.parametrize(
-    ("right", "low", "high"), [([90, 0, 0], 0, None), ([10, 100, 100], None, 100)]
-)
+@pytest.mark.parametrize("right, low, high", [([90, 0, 0], 0, None), ([10, 100, 100], None, 100)])
 def test_the_bounds_of_percent_end_at_0_and_100(right, low, high):
     """Student's t of three clusters puts one of them outside."""
     clusters = np.arange(3)

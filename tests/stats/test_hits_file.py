@@ -110,12 +110,23 @@ def test_each_column_has_its_type(name):
             file.tables(COUNTS)
 
 
+NONE = "names of tables or groups that are none, or twice"
+
+
 @pytest.mark.parametrize("part", ["tables", "groups"])
-@pytest.mark.parametrize("names", [[], ["a", "a"], ["a\x1b", "b"]])
-def test_names_that_are_none_or_twice_are_refused(part, names):
+@pytest.mark.parametrize(
+    "names, reason",
+    [
+        ([], NONE),
+        (["a", "a"], NONE),
+        (["a\x1b", "b"], NONE),
+        (["a", "b", "c"], "not of all of .*c"),
+    ],
+)
+def test_names_that_are_none_or_twice_or_without_rows_are_refused(part, names, reason):
     file = HitsFile.open(save({"all": counted()}, COUNTS, {}))
     forged = replace(file, names={**file.names, part: names})
-    with pytest.raises(EntryError, match="names of tables or groups that are none, or twice"):
+    with pytest.raises(EntryError, match=reason):
         forged.tables(COUNTS)
 
 
@@ -165,7 +176,7 @@ def test_a_byte_unpacks_to_20_numbers_at_most(claimed):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    "field, value",
     [
         ("compression", "ZSTD"),
         ("num_values", 6),

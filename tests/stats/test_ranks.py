@@ -35,6 +35,6 @@ def test_pairs_are_corrected_by_holm():
     assert ranks(of_sets(400, 36, 20)) == [(1, 1), (2, 2), (3, 3)]  # the largest p of three
 
 
-@pytest.mark.parametrize(("better", "separate"), [(5, False), (6, True)])
+@pytest.mark.parametrize("better, separate", [(5, False), (6, True)])
 def test_a_difference_needs_enough_functions(better, separate):
     assert (ranks(of_sets(better, 0)) == [(1, 1), (2, 2)]) is separate

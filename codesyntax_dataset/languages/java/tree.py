@@ -190,7 +190,7 @@ def _statements(raws: Iterable[tree_sitter.Node]) -> list[Node]:
     for start, raw in _with_javadoc(raws):
         if raw.type not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:
             statement = _statement(raw)
-            if start < statement.start and _takes_javadoc(raw):
+            if _takes_javadoc(raw):
                 statement = statement._replace(start=start)
             statements.append(statement)
             if statement.end < raw.end_byte:

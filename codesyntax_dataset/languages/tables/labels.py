@@ -251,7 +251,6 @@ class Labels:
             inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
             every = plain[node.start_byte - tree.start] == ord("\\")
             plain[inside] = re.sub(rb"(?s)." if every else rb"[^\r\n]", b" ", plain[inside])
-        depth = end = 0
         depth = position = 0
         for start, end in walk.leaves if self._table.joins_lines else ():
             between, word = (

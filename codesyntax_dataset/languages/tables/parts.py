@@ -7,11 +7,11 @@ text:
     right+      the node in this field, and so on while it is of the same type: of `a = b = c` the
                 last value
     *           the named children, and `_`, which grammars leave without a name
-    *';'        these, and the children that are this sign or keyword
+    *';'        the named children, and those that are this sign or keyword
     'else'      the children that are this sign or keyword; 'else elif': any of several
     :1          the named child after the first `:` and before the second; :0: that before the first
     ~           the following siblings
-    ~','        these, and the following ones that are this sign or keyword
+    ~','        those with a name, and those that are this sign or keyword
     ^           the parent
     .           the node itself
 
@@ -159,12 +159,11 @@ def named_children(node: tree_sitter.Node) -> Nodes:
 
 
 def _named(nodes: Nodes, sign: str = "_") -> Nodes:
-    """Those with a name, and those that are `_` or this sign, without comments."""
+    """Those with a name, and those that are this sign, without comments."""
     return [
         node
         for node in nodes
-        if (node.is_named or node.type in ("_", sign))
-        and (not node.is_extra or node.type in COUNTED)
+        if (node.is_named or node.type == sign) and (not node.is_extra or node.type in COUNTED)
     ]
 
 

@@ -82,7 +82,7 @@ class Restorer:
         extents = self._extents(function)
         true = function.ids.tolist()
         new_ids = dict(zip(positions.tolist(), predicted.tolist()))
-        starts = {start: true[place] for place, (start, end) in extents.items() if start < end}
+        starts = {start: true[place] for place, (start, _) in extents.items()}
         parts = []
         end_before, behind, was_new = 0, "", False
 

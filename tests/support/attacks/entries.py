@@ -407,13 +407,12 @@ NAMED = "settings.model is"
 VERSION = "another version of codesyntax wrote, expected 6: make the entry again"
 LONG, LARGE = "1" * 10**5, "at most 60,000 for 40 functions"
 
-# fmt: off
 FIELDS: list[tuple[str, str, Any, str]] = [
     ("a count that is none", "functions", float("nan"), "NaN is not a number"),
     ("a count without end", "functions", float("inf"), "Infinity is not a number"),
     ("a count as text", "functions", "40", WHOLE),
     ("true for a count", "chosen_on.functions", True, WHOLE),
-    ("a wrong config", "settings.config", "perl", "settings.config is 'perl'"),
+    ("a wrong config", "settings.config", "perl", r"is 'perl', expected ('\w+' or ){10}another of"),
     ("a partial run", "settings.limit", 20, "a partial run is not published"),
     ("another scoring version", "scoring", 1, "scoring is 1, expected 2"),
     ("scored where it was chosen", "settings.split", "validation", "split is 'validation'"),
@@ -434,11 +433,11 @@ FIELDS: list[tuple[str, str, Any, str]] = [
     ("HTML in a reason", "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
     ("an unknown format", "format", 99, "format is 99"),
     ("an older format", "format", 5, VERSION),
+    ("a newer format", "format", 7, "expected 6: upgrade codesyntax"),
     ("an unknown instrument", "instrument", "tarot", "is 'tarot', expected 'attention'"),
     ("an instrument without a name", "instrument", {}, "is a dict, expected 'attention'"),
     ("a large entry of few functions", "versions.torch", LONG, LARGE),
 ]
-# fmt: on
 ENTRIES += [Attack(name, setting(path, value), reason) for name, path, value, reason in FIELDS]
 
 
@@ -502,7 +501,6 @@ SEVERAL, NO_NAMES = (
 )
 NESTED = "[" * 25_000 + "]" * 25_000
 
-# fmt: off
 FILES = {
     "rows in several groups": (in_groups, SEVERAL),
     "columns that unpack without end": (without_bound, "another codec"),
@@ -511,7 +509,10 @@ FILES = {
     "names without end": (names(lambda groups: ["x" * 10**4, *groups[1:]]), NO_NAMES),
     "names out of order": (names(lambda groups: groups[::-1]), "groups that are not in order"),
     "a name of nothing": (names(lambda groups: [*groups, "~"]), "rows are not of all of"),
-    "a count that overflows": (in_text('"functions": 40', '"functions": 1e999'), "functions is inf"),
+    "a count that overflows": (
+        in_text('"functions": 40', '"functions": 1e999'),
+        "functions is inf",
+    ),
     "a model twice": (in_text('"settings": {', '"settings": {"model": 1, "model": 2, '), "twice"),
     "a list of entries": (lambda entry: "[]", "a list"),
     "a file that is cut off": (lambda entry: written(entry)[:-100], DAMAGED),
@@ -519,7 +520,6 @@ FILES = {
     "UTF-16": (utf_16, "not JSON in UTF-8"),
     "deeply nested": (lambda entry: NESTED, "nested too deeply"),
 }
-# fmt: on
 ENTRIES += [Attack(name, forge, reason) for name, (forge, reason) in FILES.items()]
 
 

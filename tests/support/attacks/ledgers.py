@@ -285,11 +285,10 @@ TEXTS = [
     Attack("bfloat16: 7.2 nats a text", texts_likelier(7.2), TOLERANCE),
     Attack("flat float32: 0.0195 nats a text", texts_likelier(0.0195), BIAS),
 ]
-BITS = Attack(
-    "bits of both, all on one side",
-    one_side("both_bits", -0.00145, 6),
-    "differences favour adds by",
-)
+BITS = [
+    Attack(f"{name}, all on one side", one_side(name, amount, 6), f"{BIAS} adds by")
+    for name, amount in (("words_bits", 0.00145), ("both_bits", -0.00145))
+]
 SURPRISING = Attack(
     "bits of nodes, all on one side",
     one_side("bits", -7, 6),

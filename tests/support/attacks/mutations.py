@@ -1,7 +1,7 @@
 """Small mistakes in Python source, one at a time: what a suite of tests has to notice.
 
 Each rule changes one node of the syntax tree; the rest of a file stays as it is. What only people read is left alone:
-docstrings, annotations, imports, and the texts of errors.
+docstrings, annotations, imports, asserts, which tell type checkers what cannot be otherwise, and the texts of errors.
 """
 
 from __future__ import annotations
@@ -268,4 +268,4 @@ def _is_text(node: ast.stmt) -> bool:
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return docstring or isinstance(node, (ast.Import, ast.ImportFrom))
+    return docstring or isinstance(node, (ast.Import, ast.ImportFrom, ast.Assert))

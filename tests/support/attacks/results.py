@@ -108,27 +108,54 @@ EDITED = "do not follow from its ledger"
 FORGERIES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a score above 100": (score_above_100, EDITED),
     "a deeply nested result": (lambda folder: result_file(folder).write_text("[" * 10**6), EDITED),
-    "a result of 200 MB": (lambda folder: os.truncate(result_file(folder), TOO_LARGE), "larger than"),
-    "a result that is no text": (lambda folder: result_file(folder).write_bytes(b"\xff\xfe\x00"), "cannot read the result"),
-    "no ledger": (lambda folder: ledger_path(result_file(folder)).unlink(), "results of the split validation only"),
-    "no validation": (lambda folder: result_file(folder, "validation").unlink(), "no counterpart on the split"),
-    "a ledger that is none": (lambda folder: ledger_path(result_file(folder)).write_bytes(b"PAR1"), "no rank ledger"),
+    "a result of 200 MB": (
+        lambda folder: os.truncate(result_file(folder), TOO_LARGE),
+        "larger than",
+    ),
+    "a result that is no text": (
+        lambda folder: result_file(folder).write_bytes(b"\xff\xfe\x00"),
+        "cannot read the result",
+    ),
+    "no ledger": (
+        lambda folder: ledger_path(result_file(folder)).unlink(),
+        "results of the split validation only",
+    ),
+    "no validation": (
+        lambda folder: result_file(folder, "validation").unlink(),
+        "no counterpart on the split",
+    ),
+    "a ledger that is none": (
+        lambda folder: ledger_path(result_file(folder)).write_bytes(b"PAR1"),
+        "no rank ledger",
+    ),
     "a ledger without settings": (without_settings, "scoring 1; this is scoring 2"),
     "an altered ledger": (altered_alone, EDITED),
     "an altered ledger, scored again": (altered_again, "ranks"),
-    "hard functions left out": (lambda folder: recomputed(folder, half_the_functions, ["test"]), "not 4 places in a split of 2"),
+    "hard functions left out": (
+        lambda folder: recomputed(folder, half_the_functions, ["test"]),
+        "not 4 places in a split of 2",
+    ),
     "chosen on the test split": (chosen_on_the_test_split, "edges in functions that have"),
     "a part": (set_to(limit=20), "partial run"),
-    "short functions": (set_to(max_length=48), "--max-length 48, but a task needs --max-length 511"),
-    "a model made short": (lambda folder: recomputed(folder, cut), "lacks the functions of more than 48 sub-tokens"),
+    "short functions": (
+        set_to(max_length=48),
+        "--max-length 48, but a task needs --max-length 511",
+    ),
+    "a model made short": (
+        lambda folder: recomputed(folder, cut),
+        "lacks the functions of more than 48 sub-tokens",
+    ),
     "a control": (set_to(control="random-weights", seed=0), "a control is not a model"),
     "a wrong config": (set_to(config="perl"), "config .*'perl'"),
     "a wrong direction": (set_to(direction="sideways"), "direction .*'sideways'"),
-    "an unknown relation": (lambda folder: recomputed(folder, other_relation), "If:if->why', expected a relation"),
+    "an unknown relation": (
+        lambda folder: recomputed(folder, other_relation),
+        "If:if->why', expected a relation",
+    ),
     "another dataset version": (set_to(data="codesyntax@9.9.9"), "data: the result says 9.9.9"),
     "other labels": (set_to(labels="0" * 12), "labels"),
     "another revision": (set_to(revision="0" * 64), "model"),
     "HTML in the model's name": (set_to(model="<b>best</b>"), "model is"),
     "a model out of the folder": (set_to(model="../../best"), "model is"),
-}  # fmt: skip
+}
 RESULTS = [Attack(name, forge, reason) for name, (forge, reason) in FORGERIES.items()]

@@ -27,9 +27,8 @@ class Lines:
     passes -> the fixtures it uses; `not passed`: test -> outcome; `lines`: module -> line -> contexts.
     """
 
-    def __init__(self, folder: Path, modules: Sequence[str], slow: Sequence[str]):
+    def __init__(self, folder: Path, modules: Sequence[str]):
         self.paths = {module: str(folder / module) for module in modules}
-        self.slow = tuple(slow)
         self.within = [""]
         self.seconds: Counter[str] = Counter()
         self.fixtures: dict[str, list[str]] = {}
@@ -57,24 +56,17 @@ class Lines:
         self.coverage = coverage.Coverage(data_file=None, include=list(self.paths.values()))
         self.coverage.start()
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [
-            item
-            for item in items
-            if item.nodeid.startswith(self.slow) or not item.get_closest_marker("slow")
-        ]
-
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
-        self.fixtures[item.nodeid] = [f"fixture {name}" for name in item.fixturenames]
+        known = item._fixtureinfo.name2fixturedefs.values()
+        self.fixtures[item.nodeid] = [_named(fixtures[-1]) for fixtures in known]
         with self._context(item.nodeid):
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[Any]:
-        with self._context(
-            self.within[-1] if fixturedef.scope == "function" else f"fixture {fixturedef.argname}"
-        ):
+        alone = fixturedef.scope == "function"
+        with self._context(self.within[-1] if alone else _named(fixturedef)):
             return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -128,6 +120,11 @@ class Selection:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and self.failed is None:
             self.failed = report.nodeid
+
+
+def _named(fixture: Any) -> str:
+    """Other modules have others of its name."""
+    return f"fixture {fixture.argname} of {fixture.baseid}"
 
 
 def _cpu_seconds() -> float:

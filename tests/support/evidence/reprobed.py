@@ -108,7 +108,7 @@ def rerun_once(result: Any, data: Any, model: str) -> Rows:
     instrument = INSTRUMENTS[result.instrument]
     provenance = result.PROVENANCE.of(result.ledger)
     session = Session.again("", provenance.settings, model)
-    experiment = instrument.experiment.again(provenance, session, str(data))
+    experiment = instrument.experiment.again(provenance, session, data)
     found = experiment.run(experiment.functions, tqdm(disable=True))
     if isinstance(found, MaskingLedger):
         unsure = {}
@@ -143,16 +143,3 @@ def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
     return np.concatenate(
         [mean.chosen.hits.mean(MODEL).value for mean in reruns.means(test, validation)]
     )
-
-
-def again(
-    task: Probing,
-    ledger: RankLedger,
-    counterpart: RankLedger | None,
-    *,
-    seed: int | None = None,
-    functions: int | None = None,
-    everything: bool = False,
-) -> tuple[Criterion, Draw]:
-    """What `verify` finds of ranks that fit their data."""
-    return InMemory(task, ledger, counterpart).drawn(seed, functions, everything)

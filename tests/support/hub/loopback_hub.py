@@ -172,15 +172,6 @@ class Repository:
         return discussion
 
 
-def contents(folder: Path) -> Files:
-    """The files of a folder, by path."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def git_oid(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 

@@ -93,6 +93,7 @@ ALWAYS = {
 BOUNDS = {  # nesting: a function of n, the greatest n that is read, and the message beyond
     "brackets": (lambda n: "(" * n + "x" + ")" * n, 100, "nested brackets"),
     "subscripts": (lambda n: "x[" * n + "x" + "]" * n, 100, "nested brackets"),
+    "sets": (lambda n: "{" * n + "x" + "}" * n, 100, "nested brackets"),
     "sums": (lambda n: "x" + "+x" * n, 997, "nested syntax nodes"),
     "attributes": (lambda n: "x" + ".a" * n, 997, "nested syntax nodes"),
     "calls": (lambda n: "x" + ".a()" * n, 498, "nested syntax nodes"),

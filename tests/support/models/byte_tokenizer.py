@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -48,24 +47,3 @@ def all_but(letters: str, wrong: str = "~") -> Callable:
         return torch.stack([predicted, ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
 
     return scores
-
-
-def byte_model(folder: Path, longest: int, layers: int = 2) -> Path:
-    """The folder, with a masked language model of random weights and `longest` positions that reads bytes."""
-    import torch
-    from transformers import BertConfig, BertForMaskedLM
-
-    torch.manual_seed(0)
-    tokenizer = byte_tokenizer()
-    sizes = {
-        "num_hidden_layers": layers,
-        "num_attention_heads": 2,
-        "hidden_size": 32,
-        "intermediate_size": 48,
-    }
-    config = BertConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=longest, initializer_range=0.3, **sizes
-    )
-    BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder

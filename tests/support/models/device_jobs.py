@@ -12,6 +12,7 @@ import torch
 import transformers
 from support.labels.edge_tables import edge_table
 from support.models.byte_tokenizer import byte_tokenizer
+from support.models.random_models import shaken
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES
@@ -70,10 +71,7 @@ def prepare(family: str, layers: int = 2) -> Prepared:
     kind, sizes = FAMILIES[family]
     depth = dict.fromkeys(("num_hidden_layers", "n_layer"), layers)
     config = transformers.CONFIG_MAPPING[family](**{**_SMALL, **sizes, **depth})
-    model = kind.from_config(config, attn_implementation="eager").eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
+    model = shaken(kind.from_config(config, attn_implementation="eager"))
     loaded = Loaded(model, BYTES, family, "")
     encoder = self_check(Encoder(loaded))
     masked = MaskedModel(loaded).examine() if family == "bert" else None

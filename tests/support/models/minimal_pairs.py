@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import datasets
 import yaml
-from support.models.byte_tokenizer import byte_tokenizer
+from support.models.random_models import byte_decoder
 
+from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import MARKER
 
 REPOSITORIES = 8
@@ -71,30 +71,9 @@ def pairs_folder(folder: Path, pairs: datasets.Dataset | None = None) -> Path:
     files = [{"split": "test", "path": "python_pairs/test.parquet"}]
     header = {"configs": [{"config_name": "python_pairs", "version": "1.0.0", "data_files": files}]}
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(header)}---\n{MARKER}\n")
-    names = ["README.md", "python_pairs/test.parquet"]
-    sums = [
-        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names
-    ]
-    (folder / "SHA256SUMS").write_text("".join(sums))
+    (folder / "SHA256SUMS").write_text(sha256sums(folder))
     return folder
 
 
 def tiny_decoder(folder: Path) -> Path:
-    """The folder, with a Llama of random weights that reads bytes."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(0)
-    tokenizer = byte_tokenizer()
-    sizes = {
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 48,
-    }
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return byte_decoder(folder, LONGEST)
