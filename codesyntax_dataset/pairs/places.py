@@ -196,7 +196,7 @@ def await_or_yield(code: Code) -> Iterator[Site]:
                 rule,
             )
         elif text == "yield" and not waits:
-            delegates = code.token(token.first + 1) in ("from", "*")
+            delegates = code.token(token.first + 1) == ("from" if python else "*")
             if delegates == python:
                 end = code.tokens[token.first + 1].end if python else token.end
                 yield Site(

@@ -77,14 +77,29 @@ def eager_maps(model, function):
     return np.stack([layer[0].double().numpy() for layer in maps])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_first_choices_are_those_of_eager_maps(direction, tiny_model, dataset_folder):
-    """Against the attention maps that transformers returns in eager mode, pooled and searched in plain Python."""
-    model = AutoModel.from_pretrained(tiny_model, attn_implementation="eager")
+@pytest.fixture(scope="module")
+def short(dataset_folder):
+    """Rows of functions of few tokens."""
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
-    short = datasets.Dataset.from_list([row for row in rows if len(row["tokens"]) < 45][:4])
-    task = Probing(Session(str(tiny_model)), read_functions(short, "python", "test"), direction)
+    return [row for row in rows if len(row["tokens"]) < 45][:4]
+
+
+@pytest.fixture(scope="module", params=DIRECTIONS)
+def task(request, tiny_model, short):
+    functions = read_functions(datasets.Dataset.from_list(short), "python", "test")
+    return Probing(Session(str(tiny_model)), functions, request.param)
+
+
+@pytest.fixture(scope="module")
+def eager(tiny_model):
+    """The model whose attention maps transformers returns."""
+    return AutoModel.from_pretrained(tiny_model, attn_implementation="eager")
+
+
+@pytest.mark.slow
+def test_first_choices_are_those_of_eager_maps(task, eager):
+    """Pooled and searched in plain Python."""
+    direction = task.direction
     layers, heads = task.encoder.layers, task.encoder.heads
     rng = np.random.default_rng(0)
     shape = (len(RULES), len(task.encoded.relations))
@@ -95,7 +110,7 @@ def test_first_choices_are_those_of_eager_maps(direction, tiny_model, dataset_fo
     )
     expected, almost = [], 0
     for function in task.functions:
-        maps = eager_maps(model, function)
+        maps = eager_maps(eager, function)
         pooled = {}
         for relation, head, first, last in zip(
             *(getattr(function.edges, name) for name in ("relation", "head", "first", "last"))
@@ -129,17 +144,8 @@ def test_first_choices_are_those_of_eager_maps(direction, tiny_model, dataset_fo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_folder):
+def test_attended_kinds_are_those_of_eager_maps(task, eager, short):
     """Of every head: each reading token counts once, by the kind of the token with its largest weight."""
-    model = AutoModel.from_pretrained(tiny_model, attn_implementation="eager")
-    rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
-    short = [row for row in rows if len(row["tokens"]) < 45][:3]
-    task = Probing(
-        Session(str(tiny_model)),
-        read_functions(datasets.Dataset.from_list(short), "python", "test"),
-        direction,
-    )
     keywords = LANGUAGES["python"].keywords
     kinds = {
         place: np.array(
@@ -154,10 +160,10 @@ def test_attended_kinds_are_those_of_eager_maps(direction, tiny_model, dataset_f
     _, attended = first_choices(task, picked, kinds, len(TOKEN_KINDS))
     expected = np.zeros_like(attended)
     for function in task.functions:
-        maps = eager_maps(model, function)
+        maps = eager_maps(eager, function)
         for place in np.ndindex(maps.shape[:2]):
             weights = word_level(maps[place], function.alignment)
-            for reader in function.readers(direction):
+            for reader in function.readers(task.direction):
                 if weights[reader].max() > 0:
                     expected[place][kinds[function.index][weights[reader].argmax()]] += 1
     assert attended.shape == (task.encoder.layers, task.encoder.heads, len(TOKEN_KINDS))

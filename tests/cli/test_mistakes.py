@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ class Mistake(NamedTuple):
     needs_a_model: bool
 
 
-def mistakes() -> Iterator[Mistake]:
+def mistakes():
     _, table = Path(__file__).with_name("mistakes.txt").read_text("utf-8").split("\n\n")
     for line, words in re.findall(r"^(.*)\n    (.*)\n", table, re.MULTILINE):
         yield Mistake(
@@ -69,7 +68,7 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
     return folder
 
 
-def contents(folder: Path) -> dict[str, str]:
+def contents(folder):
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         if path.is_file()

@@ -45,7 +45,7 @@ SOURCE = {
 }
 
 
-def write(folder: Path, files: dict[str, str]) -> str:
+def write(folder, files):
     for name, text in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def out(output, source):
     return build(source, ["python"], output).output
 
 
-def write_codesearchnet(folder: Path, test: list[str], validation: list[str]) -> str:
+def write_codesearchnet(folder, test, validation):
     """Python functions, given by their code, in the layout of CodeSearchNet v2."""
     for name, functions in (("test", test), ("valid", validation)):
         file = folder / f"python/final/jsonl/{name}/python_{name}_0.jsonl.gz"
@@ -88,7 +88,7 @@ def codesearchnet(tmp_path):
     return partial(write_codesearchnet, tmp_path / "source")
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     """Every file under `folder`, hidden ones and links included."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -97,15 +97,15 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def card_of(output: Path) -> str:
+def card_of(output):
     return (output / "README.md").read_text(encoding="utf-8")
 
 
-def listed(folder: Path) -> list[str]:
+def listed(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def rows(output: Path, config: str = "python", split: str = "test") -> list[dict]:
+def rows(output, config="python", split="test"):
     return pq.read_table(output / config / f"{split}.parquet").to_pylist()
 
 
@@ -356,7 +356,7 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
 # ---------------------------------------------------------------------------------- reading it back
 
 
-def load(folder: Path) -> datasets.DatasetDict:
+def load(folder):
     """What is in its folder `codesyntax`, by a cache that lies beside it."""
     return datasets.load_dataset(str(folder / "codesyntax"), cache_dir=str(folder / "cache"))
 
@@ -603,7 +603,7 @@ def test_a_dataset_is_replaced_with_and_without_an_exchange(
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def building_at_leisure(folder: Path, source: str) -> int:
+def building_at_leisure(folder, source):
     """The id of a process that builds `source` with two that annotate, of which one has begun a function that takes a minute."""
 
     def label(function, variant):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,15 +19,13 @@ ONE = "import os\n\n\ndef one(x):\n    return x.y\n\n\nclass A:\n    def two(sel
 TWO = "\ufeffdef three(): pass\r\n"
 
 
-def write(file: Path, **columns: list) -> Path:
+def write(file, **columns: list):
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), file)
     return file
 
 
-def read(
-    source: Path | str, column: str = "content", skips: Skips | None = None, **options
-) -> list:
+def read(source, column="content", skips=None, **options):
     return list(sources.read(str(source), "python", skips or Skips(), column=column, **options))
 
 

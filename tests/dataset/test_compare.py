@@ -47,11 +47,11 @@ JAVA = {
 }
 
 
-def pairs(text: str) -> set[tuple[str, ...]]:
+def pairs(text):
     return {tuple(change.split()) for change in text.split(", ")}
 
 
-def told(code: str, configs: list[str], language: str = "python") -> Counter:
+def told(code, configs, language="python"):
     first, second = (annotate(code, language, variant) for variant in configs)
     return Counter((one.place.relation, one.kind) for one in changes(first, second))
 

@@ -45,7 +45,7 @@ INTERPOLATING = [name for name, table in TABLES.items() if table.interpolated]
 every_language = pytest.mark.parametrize("language", TABLES)
 
 
-def exact(code: str, language: str):
+def exact(code, language):
     return annotate(code, language, EXACT.name)
 
 
@@ -158,7 +158,7 @@ def test_interpolation_adds_what_is_inside_of_strings_and_nothing_else(language)
     assert functions[True] > 0 and functions[False] > 0
 
 
-def names_and_nodes(tree: ast.AST) -> list[str]:
+def names_and_nodes(tree):
     """Those of a tree in the order of the text, but for strings, lists and constants."""
     left = isinstance(tree, (ast.JoinedStr, ast.FormattedValue, ast.List, ast.Constant, ast.Load))
     inside = [name for child in ast.iter_child_nodes(tree) for name in names_and_nodes(child)]

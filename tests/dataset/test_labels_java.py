@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from random import Random
 
 import javalang
 import pytest
@@ -36,7 +35,7 @@ def test_tokens_and_their_places_are_javalangs_on_real_code(shared):
         assert places_of(code) == javalang_places(code)
 
 
-def places_of(code: str) -> list[tuple[str, int, int]]:
+def places_of(code):
     """(token, line, column) as javalang counts them, both from 1."""
     return [
         (text, code.count("\n", 0, start) + 1, start - code.rfind("\n", 0, start))
@@ -44,7 +43,7 @@ def places_of(code: str) -> list[tuple[str, int, int]]:
     ]
 
 
-def javalang_places(code: str) -> list[tuple[str, int, int]]:
+def javalang_places(code):
     return [(token.value, *token.position) for token in javalang.tokenizer.tokenize(code)]
 
 
@@ -59,7 +58,7 @@ def methods(draw) -> list[str]:
     return expand("java", "METHOD", draw(st.randoms()), draw(st.integers(1, 9)))
 
 
-def lay_out(words: list[str], random: Random) -> str:
+def lay_out(words, random):
     return "".join(word + random.choice(SPACES) for word in words)
 
 
@@ -118,7 +117,7 @@ def test_operator_chains_are_joined_by_the_rule(operators):
     ]
 
 
-def plain_tree(words: list[str], offset: int = 0):
+def plain_tree(words, offset=0):
     """The index of an operand, or (left, operator, right): split at the last of the operators that bind loosest."""
     for level in LEVELS:
         at = max((index for index, word in enumerate(words) if word in level), default=None)
@@ -131,7 +130,7 @@ def plain_tree(words: list[str], offset: int = 0):
     return offset
 
 
-def plain_infix(tree) -> list[tuple[int, int, int]]:
+def plain_infix(tree):
     """(head, first, last) of the first two operands of every infix node, from the top."""
     if isinstance(tree, int):
         return []
@@ -153,7 +152,7 @@ def plain_infix(tree) -> list[tuple[int, int, int]]:
     return [edge, *(inner for operand in operands for inner in plain_infix(operand))]
 
 
-def plain_leaves(tree) -> list[int]:
+def plain_leaves(tree):
     return [tree] if isinstance(tree, int) else plain_leaves(tree[0]) + plain_leaves(tree[2])
 
 

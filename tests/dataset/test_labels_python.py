@@ -11,7 +11,6 @@ import sys
 import tokenize as standard
 import warnings
 from keyword import iskeyword
-from random import Random
 
 import pytest
 from conftest import ROOT
@@ -22,7 +21,7 @@ from support.labels.python_snippets import ALWAYS, BOUNDS, LATER, NEVER
 
 from codesyntax_dataset import ParseError, annotate, tokenize
 from codesyntax_dataset.languages.blocks import by_indentation
-from codesyntax_dataset.schema import Annotation, check
+from codesyntax_dataset.schema import check
 
 PUBLISHED = ["paper", "with_new_lines"]
 """The variants of the published labels; for the exact ones see `test_labels_exact`."""
@@ -37,7 +36,7 @@ SAMPLE = [
 ]
 
 
-def labels(code: str, variant: str = "paper") -> Annotation:
+def labels(code, variant="paper"):
     """Our labels, having checked what holds for all of them."""
     annotation = check(annotate(code, "python", variant), code)
     assert annotation.tokens == tokenize(code, "python", variant)
@@ -46,7 +45,7 @@ def labels(code: str, variant: str = "paper") -> Annotation:
     return annotation
 
 
-def plain(annotation: Annotation) -> tuple[list[str], list[tuple]]:
+def plain(annotation):
     return [token.text for token in annotation.tokens], [tuple(edge) for edge in annotation.edges]
 
 
@@ -116,7 +115,7 @@ BREAKS = [
 ]
 
 
-def lay_out(words: list[str], random: Random) -> str:
+def lay_out(words, random):
     """Code of the words: blocks indented somehow, words as near as they may be, and lines broken inside brackets."""
     code, columns, brackets = "", [0], 0
     blank = random.choice("\t   ")
@@ -171,7 +170,7 @@ def test_line_breaks_of_another_system_give_the_same_labels(code, variant):
 def test_characters_beyond_ascii_give_the_same_labels(code):
     tokens, edges = plain(labels(code))
 
-    def widen(text: str) -> str:
+    def widen(text):
         """The same with characters of two and three bytes."""
         return re.sub(r"\b[yz]\b", lambda name: {"y": "ÿ", "z": "数"}[name[0]], text)
 

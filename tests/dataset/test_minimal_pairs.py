@@ -27,7 +27,7 @@ from codesyntax_dataset.languages.native import NATIVE
 from codesyntax_dataset.pairs import FAR, Pair, candidates, certify, minimal_pairs, programs
 from codesyntax_dataset.pairs.code import Code
 from codesyntax_dataset.pairs.phenomena import ALL, PHENOMENA
-from codesyntax_dataset.pairs.places import argument_order, distinct_parameters
+from codesyntax_dataset.pairs.places import argument_order, await_or_yield, distinct_parameters
 from codesyntax_dataset.pairs.rivals import Difference, NGrams, Rivals, lexed, windows
 from codesyntax_dataset.schema import Skips
 
@@ -533,3 +533,9 @@ def test_each_of_two_names_takes_the_place_of_the_other():
 def test_only_what_stands_before_a_named_argument_moves_behind_it(call, moved):
     sites = argument_order(Code(f"def f():\n    {call}", "python"))
     assert [site.text for site in sites] == moved
+
+
+@pytest.mark.parametrize("given, count", [("from a", 1), ("*a, 1", 0), ("a", 0)])
+def test_only_a_generator_that_delegates_could_wait(given, count):
+    sites = await_or_yield(Code(f"def f(a):\n    yield {given}", "python"))
+    assert len([*sites]) == count

@@ -7,11 +7,10 @@ tables of `tests/support/labels/operators` say. `tests/benchmarks/compare.py` ho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
-from support.labels.operators import Operator, Syntax, filled, named, syntax_of
-from support.references.reference_parsers import Place, places
+from support.labels.operators import filled, named, syntax_of
+from support.references.reference_parsers import places
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.languages.variants import EXACT
@@ -19,7 +18,7 @@ from codesyntax_dataset.languages.variants import EXACT
 OPEN, CLOSE = "⦅⦆"
 
 
-def neighbours(syntax: Syntax) -> Iterator[tuple[str, str]]:
+def neighbours(syntax):
     """Infix operators beside each other: the text, and with marks around the part that groups first."""
     infix = [operator for operator in syntax.operators if operator.is_infix]
     levels = sorted({operator.precedence for operator in infix})
@@ -36,18 +35,18 @@ def neighbours(syntax: Syntax) -> Iterator[tuple[str, str]]:
             yield text, marked(first, second, apart)
 
 
-def marked(first: Operator, second: Operator, apart: int) -> str:
+def marked(first, second, apart):
     if apart > 0 or (apart == 0 and first.associativity == "left"):
         return filled(second.text, 0, f"{OPEN}{first.text}{CLOSE}")
     return filled(first.text, first.operands - 1, f"{OPEN}{second.text}{CLOSE}")
 
 
-def bracketed(code: str, language: str) -> Counter[Place]:
+def bracketed(code, language):
     """The edges of code with brackets in place of the marks, as places in the code without them."""
     marks = [index for index, character in enumerate(code) if character in (OPEN, CLOSE)]
     found = places(annotate(code.replace(OPEN, "(").replace(CLOSE, ")"), language, EXACT.name))
 
-    def moved(place: int) -> int:
+    def moved(place):
         return place - sum(mark < place for mark in marks)
 
     return Counter(

@@ -35,7 +35,7 @@ def functions(language: str) -> list[SourceFunction]:
     return found
 
 
-def sizes(language: str) -> Counter[str]:
+def sizes(language):
     return Counter(function.partition for function in functions(language))
 
 

@@ -26,7 +26,7 @@ from codesyntax_dataset.sources import codesearchnet, published, read
 # --------------------------------------------------------------------------------- CodeSearchNet v2
 
 
-def row(name: str, partition: str = "test", language: str = "python", **changes) -> dict:
+def row(name, partition="test", language="python", **changes):
     """A row with the fields of CodeSearchNet v2."""
     code = (
         f"def {name}(x):\n    return x"
@@ -50,11 +50,11 @@ def row(name: str, partition: str = "test", language: str = "python", **changes)
     } | changes
 
 
-def jsonl(rows: list[dict]) -> bytes:
+def jsonl(rows):
     return gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
-def members(language: str = "python") -> dict[str, bytes]:
+def members(language="python"):
     """The files of one language: three test functions in two files, `_10` after `_9`, and one to validate."""
     test, valid = (
         f"{language}/final/jsonl/test/{language}_test",
@@ -70,7 +70,7 @@ def members(language: str = "python") -> dict[str, bytes]:
     }
 
 
-def write(folder: Path, files: dict[str, bytes]) -> str:
+def write(folder, files):
     for name, data in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def write(folder: Path, files: dict[str, bytes]) -> str:
     return str(folder)
 
 
-def zipped(files: dict[str, bytes]) -> bytes:
+def zipped(files):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
@@ -86,14 +86,14 @@ def zipped(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def read_all(source: str, config: str = "python") -> list[SourceFunction]:
+def read_all(source, config="python"):
     return list(read(source, config, Skips()))
 
 
 EXPECTED = [("first", "test"), ("second", "test"), ("third", "test"), ("fourth", "validation")]
 
 
-def names(functions: list[SourceFunction]) -> list[tuple[str, str]]:
+def names(functions):
     return [(function.func_name, function.partition) for function in functions]
 
 
@@ -120,7 +120,7 @@ TEST_FILE = "python/final/jsonl/test/python_test_0.jsonl.gz"
 GOOD_LINE = json.dumps(row("first")).encode() + b"\n"
 
 
-def without(field: str) -> bytes:
+def without(field):
     return json.dumps(
         {name: value for name, value in row("second").items() if name != field}
     ).encode()
@@ -203,7 +203,7 @@ PYTHON = {
 }
 
 
-def spans(text: str) -> list[list[int]]:
+def spans(text):
     return [list(map(int, span.split("-"))) for span in text.split()]
 
 
@@ -222,7 +222,7 @@ JAVA_OFFSETS = spans(  # counted by hand; the break at 29 is in a comment, and \
 )
 
 
-def labels(*functions: dict) -> bytes:
+def labels(*functions: dict):
     return json.dumps(list(functions)).encode()
 
 
@@ -600,7 +600,7 @@ def test_a_test_folder_alone_is_no_partition(tmp_path):
     ]
 
 
-def split(source: str, config: str = "python", **options) -> dict[str, set[str]]:
+def split(source, config="python", **options):
     """Partition -> its files."""
     found = {"test": set(), "validation": set()}
     for function in read(source, config, Skips(), **options):
@@ -866,7 +866,7 @@ configs:
 """
 
 
-def parquet(rows: list[dict]) -> bytes:
+def parquet(rows):
     """Rows under the column names of the Hub dataset."""
     columns = {
         "repository_name": "repo",

@@ -18,7 +18,7 @@ every_language = pytest.mark.parametrize(
 )
 
 
-def types_in(tree) -> set[str]:
+def types_in(tree):
     found, waiting = set(), [tree.root_node]
     while waiting:
         node = waiting.pop()

@@ -33,17 +33,17 @@ def test_what_differences_gain_is_bounded_by_those_against():
 class Compared(Verifier):
     """Ten functions, each of which may have raised a mean by a tenth of a point, and what is found of them again."""
 
-    def __init__(self, gained: float):
+    def __init__(self, gained):
         self.experiment = SimpleNamespace(
             functions=[SimpleNamespace(index=number) for number in range(10)]
         )
         self.points = np.full(10, gained)
 
-    def influence(self) -> Influence:
+    def influence(self):
         points = np.full(10, 0.1)
         return Influence(np.arange(10), {"mean": points}, points)
 
-    def compare(self, functions) -> RowComparison:
+    def compare(self, functions):
         return RowComparison("", True, {"mean": self.points, "another mean": self.points})
 
 

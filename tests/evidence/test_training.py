@@ -40,7 +40,7 @@ def decoder():
     return loaded.model, loaded.tokenizer
 
 
-def untrained(tokenizer, seed: int = 0, **more) -> LlamaForCausalLM:
+def untrained(tokenizer, seed=0, **more):
     """A decoder in training mode, whose dropout draws at each step."""
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -154,7 +154,7 @@ def test_mixed_precision_is_that_of_training_alone(decoder):
 # ---------------------------------------------------------------------------------------- a Trainer
 
 
-def trained(tokenizer, folder, every=None, steps: int = 4, **options):
+def trained(tokenizer, folder, every=None, steps=4, **options):
     """A Trainer that has trained, with the callback if `every` says when."""
     rows = np.random.default_rng(0).integers(5, len(tokenizer), (32, 16))
     arguments = {
@@ -174,7 +174,7 @@ def trained(tokenizer, folder, every=None, steps: int = 4, **options):
     return trainer
 
 
-def logged(trainer, name: str = "syntax/held_out") -> list[int]:
+def logged(trainer, name="syntax/held_out"):
     """The steps at which a number is in the history."""
     return [entry["step"] for entry in trainer.state.log_history if name in entry]
 

@@ -21,7 +21,7 @@ SCORED = [(0, 0, 0), (0, 9, 9), (0, 0, 9)]
 """For the hard edges of test: head 0 finds three, head 1 two."""
 
 
-def ledger_of(hard: list[tuple[int, ...]]) -> RankLedger:
+def ledger_of(hard):
     """Three edges at distance 1, which the best offset finds, and one hard edge in each function, the k-th k + 2 tokens
     away, so that no offset finds two of them."""
     distances = [1, 1, 1, *range(2, 2 + len(hard))]

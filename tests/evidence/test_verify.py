@@ -245,7 +245,7 @@ def both(ledgers, dataset_folder, tiny_model):
     return (test, found), (validation, reprobed.bounds(validation))
 
 
-def three_draws(both, pair, honest) -> list[bool]:
+def three_draws(both, pair, honest):
     """Whether each of three draws of both splits accepts a pair of ledgers, of which those that are altered are verified
     first."""
     splits = [
@@ -253,7 +253,7 @@ def three_draws(both, pair, honest) -> list[bool]:
         for (task, found), ledger, other, same in zip(both, pair, reversed(pair), honest)
     ]
 
-    def accepted(seed: int) -> bool:
+    def accepted(seed):
         for verifier, found, _ in sorted(splits, key=lambda split: split[-1]):
             with reprobed.recorded(found):
                 if not verifier.drawn(seed)[0].passed:

@@ -100,7 +100,7 @@ def test_what_near_ties_gain_is_bounded(rerun, monkeypatch):
         ledger, counts = run(part, bar)
         return ledger, counts + (ledger.rows["function"] == honest["function"][row])
 
-    def found(row: int, similarity: float):
+    def found(row, similarity):
         rows = honest.copy()
         for name in SIMILARITIES:
             rows[name][row] = similarity

@@ -12,8 +12,6 @@ import struct
 import threading
 import zipfile
 import zlib
-from collections.abc import Callable
-from pathlib import Path
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -37,12 +35,12 @@ from probing.runs.saved import read_text
 MEMBER = "python/final/jsonl/test/python_test_0.jsonl.gz"
 
 
-def row(code: str) -> bytes:
+def row(code):
     fields = {"code": code, "repo": "a/b", "path": "c.py", "func_name": "f", "url": "u"}
     return json.dumps(fields | {"language": "python", "partition": "test"}).encode() + b"\n"
 
 
-def zipped(members: dict[str | zipfile.ZipInfo, bytes]) -> bytes:
+def zipped(members):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -50,10 +48,10 @@ def zipped(members: dict[str | zipfile.ZipInfo, bytes]) -> bytes:
     return data.getvalue()
 
 
-def file(name: str, content: bytes | Callable[[], bytes]):
+def file(name, content):
     """`content`, or what makes it, where that takes long."""
 
-    def make(folder: Path) -> Path:
+    def make(folder):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content())
@@ -62,16 +60,16 @@ def file(name: str, content: bytes | Callable[[], bytes]):
     return make
 
 
-def in_zip(members: dict[str | zipfile.ZipInfo, bytes]):
+def in_zip(members):
     return file("python.zip", zipped(members))
 
 
-def labels_in_zip(content: bytes):
+def labels_in_zip(content):
     return file("CodeSyntax.zip", zipped({"CodeSyntax_python.json": content}))
 
 
-def pipe(name: str):
-    def make(folder: Path) -> Path:
+def pipe(name):
+    def make(folder):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(folder / name)
         return folder / name.split("/")[0]
@@ -79,12 +77,12 @@ def pipe(name: str):
     return make
 
 
-def device(folder: Path) -> Path:
+def device(folder):
     (folder / "CodeSyntax_python.json").symlink_to("/dev/zero")
     return folder / "CodeSyntax_python.json"
 
 
-def linked_partition(folder: Path) -> Path:
+def linked_partition(folder):
     (folder / "code/validation/p").mkdir(parents=True)
     (folder / "secret/p").mkdir(parents=True)
     (folder / "secret/p/a.py").write_text("def secret(): pass")
@@ -92,7 +90,7 @@ def linked_partition(folder: Path) -> Path:
     return folder / "code"
 
 
-def a_linked_member() -> bytes:
+def a_linked_member():
     link = zipfile.ZipInfo(MEMBER)
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     return zipped({link: b"/etc/passwd"})
@@ -306,7 +304,7 @@ def test_nobody_knows_or_enters_the_place_of_a_file_before_it_is_complete(tmp_pa
 def test_many_writers_of_one_file_do_not_meet(tmp_path):
     errors = []
 
-    def write(text: str) -> None:
+    def write(text):
         try:
             for _ in range(100):
                 atomic.write(tmp_path / "result.json", text)

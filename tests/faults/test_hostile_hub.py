@@ -21,20 +21,20 @@ pytestmark = pytest.mark.slow
 ENTRY = "entries/one.hits.parquet"
 
 
-def hangs(handler) -> bool:
+def hangs(handler):
     handler.hub.stopped.wait(10)
     return True
 
 
-def hangs_in_a_file(handler) -> bool:
+def hangs_in_a_file(handler):
     if "/resolve/" not in handler.path:
         return False
     handler._send(b"{", {"Content-Length": "100"})
     return hangs(handler)
 
 
-def sends(data: bytes, headers=None):
-    def act(handler) -> bool:
+def sends(data, headers=None):
+    def act(handler):
         if "/resolve/" not in handler.path:
             return False
         handler._send(data, headers or {})
@@ -43,7 +43,7 @@ def sends(data: bytes, headers=None):
     return act
 
 
-def a_body_without_end(handler) -> bool:
+def a_body_without_end(handler):
     if "/resolve/" not in handler.path:
         return False
     handler._send(b"", {"Content-Length": "", "Transfer-Encoding": "chunked"})
@@ -57,7 +57,7 @@ def a_body_without_end(handler) -> bool:
 
 
 def lists(*names: str):
-    def act(handler) -> bool:
+    def act(handler):
         if "/tree/" not in handler.path:
             return False
         files = [{"type": "file", "oid": "0", "size": 2, "path": name} for name in names]
@@ -91,7 +91,7 @@ def hub(monkeypatch, tmp_path):
         hub.stopped.set()
 
 
-def hostile(hub: LoopbackHub, act) -> None:
+def hostile(hub, act):
     handler = hub.server.RequestHandlerClass
     usual = handler.do_GET
     handler.do_GET = lambda self: act(self) or usual(self)
@@ -123,14 +123,14 @@ def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, mo
 def test_a_token_does_not_follow_to_another_server(hub):
     seen = []
 
-    def redirects(handler) -> bool:
+    def redirects(handler):
         if "/resolve/" not in handler.path:
             return False
         other = hub_of_others.url.replace("127.0.0.1", "localhost")
         handler._send(b"", {"Location": f"{other}/stolen"}, 307)
         return True
 
-    def listens(handler) -> bool:
+    def listens(handler):
         seen.append(handler.headers.get("Authorization"))
         handler._send(b"{}", {})
         return True

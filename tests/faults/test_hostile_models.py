@@ -7,7 +7,6 @@ import os
 import shutil
 import struct
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -20,23 +19,23 @@ CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass
 pytestmark = pytest.mark.slow
 
 
-def edited(name: str, **fields):
-    def change(folder: Path) -> None:
+def edited(name, **fields):
+    def change(folder):
         content = json.loads((folder / name).read_text())
         (folder / name).write_text(json.dumps(content | fields))
 
     return change
 
 
-def with_code(name: str, *kinds: str, **fields):
-    def change(folder: Path) -> None:
+def with_code(name, *kinds: str, **fields):
+    def change(folder):
         (folder / "theirs.py").write_text(CODE)
         edited(name, auto_map=dict.fromkeys(kinds, "theirs.M"), **fields)(folder)
 
     return change
 
 
-def pickled(folder: Path) -> None:
+def pickled(folder):
     """Weights that run code when they are read."""
     (folder / "model.safetensors").unlink()
     ran = str(folder / "ran").encode()
@@ -45,14 +44,14 @@ def pickled(folder: Path) -> None:
     )
 
 
-def outside(folder: Path) -> None:
+def outside(folder):
     shutil.move(folder / "model.safetensors", folder.parent / "theirs.safetensors")
     shard = {"weight_map": {"x": "../theirs.safetensors"}, "metadata": {}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(shard))
 
 
 def tokenizing(**parts):
-    def change(folder: Path) -> None:
+    def change(folder):
         edited("tokenizer.json", **parts)(folder)
         # which reads all parts
         edited("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(folder)
@@ -60,21 +59,21 @@ def tokenizing(**parts):
     return change
 
 
-def pipe(name: str):
-    def change(folder: Path) -> None:
+def pipe(name):
+    def change(folder):
         (folder / name).unlink()
         os.mkfifo(folder / name)
 
     return change
 
 
-def device(folder: Path) -> None:
+def device(folder):
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer.json").symlink_to("/dev/zero")
 
 
-def text(name: str, content: str | bytes):
-    def change(folder: Path) -> None:
+def text(name, content):
+    def change(folder):
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
     return change

@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,11 +69,11 @@ SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)
 """Of the changes or bytes of a command, after which it is killed."""
 
 
-def changing(act: Callable[[int], object]) -> None:
+def changing(act):
     """Call `act` with 1, 2, 3, ... just before Python changes a file or folder."""
     count = 0
 
-    def heard(event: str, arguments: tuple) -> None:
+    def heard(event, arguments):
         nonlocal count
         if event in _CHANGES or (event == "open" and (arguments[2] or 0) & _WRITES):
             count += 1
@@ -98,7 +97,7 @@ class Usual(NamedTuple):
 class World:
     """A place where commands run in children of this process, which begins anew for each."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder):
         self.place, self._start, self.log = folder / "place", folder / "start", folder / "log"
         self._usual: dict[str, Usual] = {}
         code_in(self.place)
@@ -108,18 +107,18 @@ class World:
         (self.place / "entries/another.hits.parquet").write_bytes(b"no entry")
         self.place.rename(self._start)
 
-    def again(self) -> None:
+    def again(self):
         shutil.rmcontents(self.place, ignore_errors=True)
         shutil.copycontents(self._start, self.place)
 
-    def run(self, arguments: str) -> int:
+    def run(self, arguments):
         """Run a command until it ends, with its output in `log`; return its exit status."""
         return ended(self.start(arguments))
 
-    def start(self, arguments: str, prepare: Callable[[], object] = lambda: None) -> int:
+    def start(self, arguments, prepare=lambda: None):
         """Start a command, after `prepare` in its process; return its process id."""
 
-        def inside() -> None:
+        def inside():
             os.chdir(self.place)
             os.environ |= {"CODESYNTAX_CACHE": "cache", "TMPDIR": str(self.place / "tmp")}
             Path("tmp").mkdir(exist_ok=True)
@@ -128,7 +127,7 @@ class World:
 
         return start(codesyntax(arguments.split()), self.log, prepare=inside)
 
-    def usual(self, name: str) -> Usual:
+    def usual(self, name):
         if name not in self._usual:
             self.again()
             before, counted = contents(self.place), self.log.with_name("count")
@@ -140,7 +139,7 @@ class World:
             self._usual[name] = Usual(before, after, counted.stat().st_size, max(sizes))
         return self._usual[name]
 
-    def goes_on(self, name: str) -> None:
+    def goes_on(self, name):
         """What is left of a command that failed is whole, and the same one gives what it gives when nobody kills it."""
         check_whole(contents(self.place), self.usual(name))
         assert self.run(COMMANDS[name]) == 0, self.log.read_text()
@@ -150,14 +149,14 @@ class World:
         assert contents(self.place) == self.usual(name).after
 
 
-def code_in(place: Path) -> None:
+def code_in(place):
     """Put source files of two projects of the sample into a folder."""
     sample = Path(codesyntax_dataset.__file__).parent / "sample"
     for project in ("test/spans", "validation/unitconv"):
         shutil.copycontents(sample / project, place / "code" / project)
 
 
-def check_whole(now: Tree, usual: Usual) -> None:
+def check_whole(now, usual):
     """Under final names there is nothing but what was there, or what comes; hidden files are for processes."""
     final, before, after = (
         {path: content for path, content in files.items() if "/." not in f"/{path}"}
@@ -194,7 +193,7 @@ def world(tmp_path_factory):
 def test_killed_before_a_change_it_goes_on(world, name, share):
     at = max(1, round(share * world.usual(name).changes))
 
-    def prepare() -> None:
+    def prepare():
         changing(lambda count: count == at and os.kill(os.getpid(), signal.SIGKILL))
 
     world.again()
@@ -202,10 +201,10 @@ def test_killed_before_a_change_it_goes_on(world, name, share):
     world.goes_on(name)
 
 
-def limited(size: int, kill: bool) -> Callable[[], None]:
+def limited(size, kill):
     """Let the system refuse what is beyond so many bytes of a file, or kill the process that writes it."""
 
-    def prepare() -> None:
+    def prepare():
         if kill:
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -232,7 +231,7 @@ def test_a_file_that_cannot_be_written_to_its_end_is_none(world, name):
     world.goes_on(name)
 
 
-def fails(world: World, command: str, reason: str) -> None:
+def fails(world, command, reason):
     """The command ends with one line, and leaves what was there and nothing else."""
     before = contents(world.place)
     status, said = world.run(command), world.log.read_text()
@@ -289,7 +288,7 @@ ALL = (
 OUTPUTS = [words.partition("--output ")[2].split()[0] for words in ALL if "--output" in words]
 
 
-def done(place: Path, late: int = 0, **environment: str) -> Tree:
+def done(place, late=0, **environment: str):
     """What all commands make in a folder, in a process with other circumstances and a clock that is late."""
     code_in(place)
     kept = {name: os.environ.get(name, "") for name in ("PATH", "PYTHONPATH")}

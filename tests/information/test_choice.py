@@ -38,7 +38,7 @@ def choices(dataset_folder):
     return joined
 
 
-def dense(one: Choices) -> list[np.ndarray]:
+def dense(one):
     """The features of each choice, the right candidate first."""
     blocks = []
     ends = [*one.begin[1:], len(one.offset)]

@@ -21,7 +21,7 @@ def no_self_check(monkeypatch):
     monkeypatch.setattr("probing.runs.experiment._slot", lambda _: None)
 
 
-def knowing(layers: int, heads: int, among: int):
+def knowing(layers, heads, among):
     """Noise, but one head looks at `among` tokens alike, of which the dependent is one."""
 
     def attend(tokens, edges, rng):
@@ -102,7 +102,7 @@ def test_many_heads_of_noise_add_nothing():
 def test_the_rival_is_the_same_for_models_of_all_sizes():
     """Of 2 attention weights a pair and of 180: the same ranks and bits of words and positions, to the last digit."""
 
-    def result(layers: int, heads: int):
+    def result(layers, heads):
         attend = noise(layers, heads)
         return run(
             informing(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import datasets
 import numpy as np
 import pytest
@@ -71,13 +69,13 @@ def folder(tmp_path_factory):
 # --- scores
 
 
-def log_softmax(logits: torch.Tensor) -> np.ndarray:
+def log_softmax(logits):
     values = logits.double().numpy()
     return values - values.max() - np.log(np.exp(values - values.max()).sum())
 
 
 @torch.inference_mode()
-def by_a_decoder(model, text: str) -> list[float]:
+def by_a_decoder(model, text):
     """The log-probability of each byte, from one forward pass over those before it, the first from `<s>`."""
     ids = [0, *BYTES(text, add_special_tokens=False)["input_ids"]]
     return [
@@ -87,7 +85,7 @@ def by_a_decoder(model, text: str) -> list[float]:
 
 
 @torch.inference_mode()
-def by_a_masked_model(model, text: str) -> list[float]:
+def by_a_masked_model(model, text):
     """The log-probability of each byte, from one forward pass in which it is masked."""
     ids, scores = BYTES(text)["input_ids"], []
     for at in range(1, len(ids) - 1):
@@ -141,7 +139,7 @@ def test_begins(decoder, monkeypatch):
     )
     tokenizer = byte_tokenizer()
 
-    def read(text: str) -> list[int]:
+    def read(text):
         ((ids, positions),) = Session((model, tokenizer)).scoring_model().read([text])
         assert positions.tolist() == [*range(1, len(ids))]
         return ids.tolist()
@@ -357,7 +355,7 @@ def test_intervals_are_over_repositories(decoder, data):
     """Twice the same pairs in each repository are no more evidence, and few repositories give no interval."""
     ledger = prefer(decoder, data).ledger
 
-    def found(good: np.ndarray | float, rows: np.ndarray) -> list:
+    def found(good, rows):
         """By whole texts, of loops, if the good text has this log-probability, and the bad one -1."""
         planted = rows.copy()
         planted["good_whole"], planted["bad_whole"] = good, -1
@@ -391,7 +389,7 @@ def test_verified(decoder, masked, folder, tmp_path):
     result = PreferenceResult.load(honest[0])
     wrong = np.flatnonzero(result.ledger.preferred()[:, 0] == 0)
 
-    def forged(change: Callable[[np.ndarray], object]) -> str:
+    def forged(change):
         rows = result.ledger.rows.copy()
         change(rows)
         folder = tmp_path / f"forged-{len([*tmp_path.iterdir()])}"
@@ -400,7 +398,7 @@ def test_verified(decoder, masked, folder, tmp_path):
         ).save(folder)
         return verify(file, model=decoder, everything=True).verdict
 
-    def swapped(rows: np.ndarray) -> None:
+    def swapped(rows):
         rows["good_whole"][wrong[0]], rows["bad_whole"][wrong[0]] = (
             rows["bad_whole"][wrong[0]],
             rows["good_whole"][wrong[0]],
@@ -506,7 +504,7 @@ def test_refusals(decoder, data, dataset_folder, folder, tmp_path):
 def test_labels_are_a_digest_of_all_that_counts(data):
     """Another text, phenomenon, distance or repository has another digest, and a column that is not read has none."""
 
-    def digest(**change) -> str:
+    def digest(**change):
         rows = [{**PAIRS[0], **change}, *PAIRS[1:]]
         return read_functions(datasets.Dataset.from_list(rows), "python_pairs", "test").labels
 

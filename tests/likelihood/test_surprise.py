@@ -63,7 +63,7 @@ def decoder(tmp_path_factory):
     return tiny_decoder(tmp_path_factory.mktemp("models") / "decoder")
 
 
-def functions(*codes: str) -> datasets.Dataset:
+def functions(*codes: str):
     empty = {"token_start": [], "token_end": [], "relations": []}
     return datasets.Dataset.from_list(
         [{"id": at, "code": code, **empty} for at, code in enumerate(codes)]
@@ -71,7 +71,7 @@ def functions(*codes: str) -> datasets.Dataset:
 
 
 @torch.inference_mode()
-def bits_of_bytes(folder, text: str) -> list[float]:
+def bits_of_bytes(folder, text):
     """The surprisal of each byte, from a forward pass over those before it."""
     model, ids = transformers.AutoModelForCausalLM.from_pretrained(folder).eval(), [0]
     bits = []
@@ -169,12 +169,12 @@ def folder(dataset_folder, tmp_path_factory):
     return place
 
 
-def of_folder(folder, twin: bool) -> SurprisalResult:
+def of_folder(folder, twin):
     (file,) = (file for file in folder.glob("*.json") if ("random-weights" in file.name) == twin)
     return SurprisalResult.load(file)
 
 
-def mean_gain(result: SurprisalResult, role: str) -> float:
+def mean_gain(result, role):
     counted = [of for of in result.node_types[role].values() if of.nodes >= LEAST_NODES]
     return float(np.mean([of.controls["bits"] - of.tokens["bits"] for of in counted]))
 

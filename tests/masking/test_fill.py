@@ -117,7 +117,7 @@ def test_texts_of_the_reference(masked, copies):
 # --- the model's own logits ---
 
 
-def model_of(family: str, **settings) -> transformers.PreTrainedModel:
+def model_of(family, **settings):
     if family not in transformers.CONFIG_MAPPING:
         pytest.skip(f"this transformers does not know {family}")
     torch.manual_seed(0)
@@ -276,7 +276,7 @@ def test_the_model_comes_back_as_it_was():
 # --- texts by hand ---
 
 
-def word_pieces() -> PreTrainedTokenizerFast:
+def word_pieces():
     """A lower-casing WordPiece of few words."""
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] def f ( x ) : return ##s ##y if foo bar . 1 _ =".split()
     pipeline = Tokenizer(
@@ -373,7 +373,7 @@ def test_parts_by_hand(code, changes, parts):
     assert [tuple(part.model_dump().values()) for part in found] == parts
 
 
-def letter(byte: bytes) -> str:
+def letter(byte):
     """The letter that byte-level tokenizers write for a byte: GPT-2's table."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [number for number in range(256) if number not in visible]
@@ -434,7 +434,7 @@ def test_missing_weights(saved, tmp_path, lost, said):
     assert "\n" not in str(error.value)
 
 
-def with_mask(token: str | None) -> PreTrainedTokenizerFast:
+def with_mask(token):
     tokenizer = byte_tokenizer()
     tokenizer.mask_token = token
     tokenizer.add_tokens([token or "<s>"])

@@ -121,7 +121,7 @@ BYTES = byte_tokenizer()
 RUNS = byte_tokenizer((('"', '"'), ("Ġ", "Ġ"), ("ĠĠ", "ĠĠ")))
 
 
-def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, **options) -> str:
+def shown(code, node_type, language="python", tokenizer=BYTES, **options):
     """The code, ASCII alone, with what is masked in «quotes»."""
     positions = set(mask_positions(code, tokenizer, node_type, language, **options).tolist())
     ids = next(encode(tokenizer, [code]))[0]
@@ -256,7 +256,7 @@ def test_special_tokens_are_masked_as_published_only():
     assert {0, 6, 11, 13} <= set(function.control(14, 0).tolist())
 
 
-def drawn_spans(code: str, node_type: str, seeds: int) -> Counter:
+def drawn_spans(code, node_type, seeds):
     """How often each control comes; positions count from 1, one for each character."""
     (function,) = Masker(BYTES, "python", [node_type]).read([code])
     positions = function.mask(node_type).positions

@@ -7,7 +7,6 @@ their ranks with those that the metric computes from these maps.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +123,7 @@ class Family(NamedTuple):
     why: str = ""
 
 
-def _rows(path: str, models: str, settings: dict[str, Any], **others) -> list[Family]:
+def _rows(path, models, settings, **others):
     return [Family(model, path, settings, **others) for model in models.split()]
 
 
@@ -266,7 +265,7 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, **special)
 
 
-def build(family: Family) -> torch.nn.Module:
+def build(family):
     if family.model not in CONFIG_MAPPING:
         pytest.skip(f"this transformers does not know {family.model}")
     torch.manual_seed(0)
@@ -281,7 +280,7 @@ def build(family: Family) -> torch.nn.Module:
     return model
 
 
-def encode(encoder: Encoder) -> list[EncodedFunction]:
+def encode(encoder):
     """The functions with regular expressions' tokens and thirty random edges each."""
     chance = np.random.default_rng(0)
     functions = []
@@ -298,7 +297,7 @@ def encode(encoder: Encoder) -> list[EncodedFunction]:
     return functions
 
 
-def word_level(encoder: Encoder, index: int, maps: list[torch.Tensor]) -> np.ndarray:
+def word_level(encoder, index, maps):
     """The attention between one function's tokens (layers, heads, T, T): sums over columns, means over rows."""
     text = FUNCTIONS[index]
     _, offsets, special = next(encoder.encode([text]))
@@ -311,9 +310,7 @@ def word_level(encoder: Encoder, index: int, maps: list[torch.Tensor]) -> np.nda
     return np.stack([columns[..., piece, :].mean(axis=-2) for piece in pieces], axis=-2)
 
 
-def assert_ranked(
-    encoder: Encoder, functions: list[EncodedFunction], maps: Sequence[torch.Tensor]
-) -> None:
+def assert_ranked(encoder, functions, maps):
     """The ranks of functions are those that the metric computes from `maps`, of the functions in this order."""
     direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
     ranks = Runner(encoder, direction, None).run(functions, tqdm(disable=True))
@@ -430,7 +427,7 @@ def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, toke
     assert any(windowed) == (not settings)
 
 
-def run(encoder: Encoder, length: int) -> None:
+def run(encoder, length):
     encoder.run(encoder.inputs([np.full(length, 9, np.int32)]), "eager")
 
 

@@ -45,7 +45,7 @@ def model(release, tmp_path_factory):
     )
 
 
-def filled_by_hand(values: dict[str, np.ndarray], positions: int) -> BertForPreTraining:
+def filled_by_hand(values, positions):
     """A BERT of two layers, module by module: TensorFlow's kernels are (in, out), those of torch (out, in)."""
     config = BertConfig(
         vocab_size=len(ENTRIES),
@@ -58,7 +58,7 @@ def filled_by_hand(values: dict[str, np.ndarray], positions: int) -> BertForPreT
     model = BertForPreTraining(config).eval()
     heads, left = model.cls, dict(values)
 
-    def put(parameter: torch.Tensor, value: np.ndarray) -> None:
+    def put(parameter, value):
         assert parameter.shape == value.shape
         parameter.data.copy_(torch.from_numpy(value.copy()))
 

@@ -39,7 +39,7 @@ def java(vocabulary):
     return CubertTokenizer(vocabulary, "java")
 
 
-def stands_for(tokenizer: CubertTokenizer, code: str) -> str:
+def stands_for(tokenizer, code):
     """Every sub-token, and the characters that it stands for; line breaks and tabs are shown as signs."""
     found = "·".join(
         f"{tokenizer.convert_ids_to_tokens(number)}={code[start:end]}"

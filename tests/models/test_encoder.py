@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -53,17 +51,17 @@ def model():
     return BertModel(BertConfig(**SIZES, initializer_range=0.3))
 
 
-def change_config(folder: Path, **changes) -> None:
+def change_config(folder, **changes):
     file = folder / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
-def change_weights(folder: Path, change: Callable[[dict], dict]) -> None:
+def change_weights(folder, change):
     file = folder / "model.safetensors"
     save_file(change(load_file(file)), file, metadata={"format": "pt"})
 
 
-def spoil(folder: Path, how: str) -> None:
+def spoil(folder, how):
     weights = folder / "model.safetensors"
     if how == "no weights":
         weights.unlink()
@@ -156,7 +154,7 @@ def test_longest(tiny_model, model, tokenizer):
     assert subtokens.positions(transformers.MptConfig(max_seq_len=300)) == 300
 
 
-def state(model) -> dict:
+def state(model):
     """What a run could change of a model: its weights, its attention, and the mode of each part."""
     return {
         "modes": {name: part.training for name, part in model.named_modules()},
@@ -165,7 +163,7 @@ def state(model) -> dict:
     }
 
 
-def assert_same(model, before) -> None:
+def assert_same(model, before):
     after = state(model)
     assert after["modes"] == before["modes"] and after["attention"] == before["attention"]
     for name, weight in after["weights"].items():
@@ -258,7 +256,7 @@ def test_unusable_device(tiny_model):
 # the self-check: right tokenizers pass
 
 
-def train(pipeline: Tokenizer, trainer, texts: tuple[str, ...] = TEXTS) -> PreTrainedTokenizerFast:
+def train(pipeline, trainer, texts=TEXTS):
     pipeline.train_from_iterator(texts * 2, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, unk_token="<unk>", pad_token="<pad>")
 
@@ -266,7 +264,7 @@ def train(pipeline: Tokenizer, trainer, texts: tuple[str, ...] = TEXTS) -> PreTr
 SPECIAL = ["<pad>", "<unk>"]
 
 
-def byte_level(add_prefix_space: bool = False) -> PreTrainedTokenizerFast:
+def byte_level(add_prefix_space=False):
     pipeline = Tokenizer(models.BPE())
     pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     pipeline.decoder = decoders.ByteLevel()
@@ -277,7 +275,7 @@ def byte_level(add_prefix_space: bool = False) -> PreTrainedTokenizerFast:
     )
 
 
-def word_piece(*texts: str) -> PreTrainedTokenizerFast:
+def word_piece(*texts: str):
     pipeline = Tokenizer(models.WordPiece(unk_token="<unk>"))
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -287,7 +285,7 @@ def word_piece(*texts: str) -> PreTrainedTokenizerFast:
     )
 
 
-def unigram() -> PreTrainedTokenizerFast:
+def unigram():
     """Like T5's: offsets of ▁ include the space before a word, unknown characters are one token."""
     pipeline = Tokenizer(models.Unigram())
     pipeline.normalizer = normalizers.NFKC()
@@ -298,7 +296,7 @@ def unigram() -> PreTrainedTokenizerFast:
     )
 
 
-def byte_fallback() -> PreTrainedTokenizerFast:
+def byte_fallback():
     """Like Llama's: a space is put in front, unknown characters become several bytes."""
     pipeline = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     pipeline.normalizer = normalizers.Sequence(
@@ -326,13 +324,13 @@ def test_tokenizer_that_can_be_trusted(model, make):
 # and wrong ones, and wrong models, do not
 
 
-def dropping() -> PreTrainedTokenizerFast:
+def dropping():
     tokenizer = byte_level()
     tokenizer.backend_tokenizer.normalizer = normalizers.Replace("(", "")
     return tokenizer
 
 
-def without_vocabulary() -> PreTrainedTokenizerFast:
+def without_vocabulary():
     return word_piece("数量 größer")
 
 
@@ -367,7 +365,7 @@ class Misspelling(PreTrainedTokenizerFast):
         return encoding
 
 
-def retyped(kind: type) -> PreTrainedTokenizerFast:
+def retyped(kind):
     return kind(
         tokenizer_object=byte_level().backend_tokenizer, unk_token="<unk>", pad_token="<pad>"
     )

@@ -81,7 +81,7 @@ def test_it_is_converted_once(tiny, cache, monkeypatch):
     converted, real = [], gguf_file._convert
     monkeypatch.setattr(gguf_file, "_convert", lambda *paths: converted.append(1) or real(*paths))
 
-    def times(file: Path) -> int:
+    def times(file):
         converted.clear()
         load(str(file))
         return len(converted)
@@ -196,20 +196,20 @@ def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
 # Damaged and hostile files ---------------------------------------------------------------------------------------
 
 
-def text(value: bytes | str) -> bytes:
+def text(value):
     data = value.encode() if isinstance(value, str) else value
     return struct.pack("<Q", len(data)) + data
 
 
-def field(name: bytes | str, kind: int, value: bytes) -> bytes:
+def field(name, kind, value):
     return text(name) + struct.pack("<I", kind) + value
 
 
-def array(kind: int, length: int, values: bytes = b"") -> bytes:
+def array(kind, length, values=b""):
     return struct.pack("<IQ", kind, length) + values
 
 
-def tensor(name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset: int = 0) -> bytes:
+def tensor(name="token_embd.weight", shape=(32, 4), kind=0, offset=0):
     sizes = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
     return text(name) + sizes + struct.pack("<IQ", kind, offset)
 
@@ -223,7 +223,7 @@ def whole(
     numbers=None,
     data=512,
     architecture="llama",
-) -> bytes:
+):
     named = [field("general.architecture", 8, text(architecture))] if architecture else []
     fields = [*named, *fields]
     tensors = [tensor()] if tensors is None else tensors

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from support.files import digest
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import gguf_file
@@ -83,7 +82,7 @@ EAGER = {"attn_implementation": "eager"}
 """Before transformers 5.21, other attention leaves out the soft cap of Gemma 2."""
 
 
-def by_hand(architecture: str, **fields) -> PreTrainedModel:
+def by_hand(architecture, **fields):
     """The model of an architecture with other fields: weights are the same where shapes are."""
     _, kind, own = ARCHITECTURES[architecture]
     given = FIELDS | {"vocab_size": len(gguf_files.tokens())} | own | fields
@@ -95,24 +94,24 @@ def by_hand(architecture: str, **fields) -> PreTrainedModel:
 
 
 @functools.cache
-def plain(architecture: str) -> PreTrainedModel:
+def plain(architecture):
     """The model of an architecture with its own fields."""
     return by_hand(architecture)
 
 
-def header_of(architecture: str, folder: Path) -> gguf_file.Header:
+def header_of(architecture, folder):
     """That of a file of the plain model."""
     keys = ARCHITECTURES[architecture][0]
     file = gguf_files.save(folder / "a.gguf", architecture, keys, plain(architecture))
     return gguf_file.read_header(file)
 
 
-def logits(model: PreTrainedModel) -> torch.Tensor:
+def logits(model):
     with torch.no_grad():
         return model(torch.arange(5, 69)[None]).logits
 
 
-def read(file: Path) -> PreTrainedModel:
+def read(file):
     """The model in a GGUF file, as it is probed."""
     folder = gguf_file.converted(file, digest(file))
     return AutoModelForCausalLM.from_pretrained(folder, **EAGER).eval()
@@ -136,7 +135,7 @@ def test_a_file_is_its_model(architecture, tied, tmp_path):
 # Each form of scaled rotary positions ------------------------------------------------------------------------------
 
 
-def llama3_factors(factor: float, low: float, high: float, context: int) -> list[float]:
+def llama3_factors(factor, low, high, context):
     """As llama.cpp's converter writes them for `rope_type` llama3."""
     factors = []
     for pair in range(HEAD_DIM // 2):
@@ -174,7 +173,7 @@ def test_factors_of_llama_3_are_its_rotary_positions(tmp_path):
 # Each other key ---------------------------------------------------------------------------------------------------
 
 
-def parts(rope: dict) -> dict:
+def parts(rope):
     """Gemma 3 of six layers, of which the last has no window."""
     near, far = ROPE | rope.get("near", {}), ROPE | rope.get("far", {})
     kinds = [*["sliding_attention"] * 5, "full_attention"]
@@ -266,7 +265,7 @@ USED = {
 }
 
 
-def all_keys() -> list[str]:
+def all_keys():
     """Each key that the package gguf knows of some architecture."""
     groups = [group for group in vars(gguf.Keys).values() if isinstance(group, type)]
     groups += [

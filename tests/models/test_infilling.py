@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,15 +36,13 @@ FAMILIES = {
 }
 
 
-def tokenizer_with(
-    tokens: tuple[str, ...], special: bool = True
-) -> transformers.PreTrainedTokenizerFast:
+def tokenizer_with(tokens, special=True):
     tokenizer = byte_tokenizer()
     tokenizer.add_tokens(list(tokens), special_tokens=special)
     return tokenizer
 
 
-def decoder(family: str = "llama", tokens: tuple[str, ...] = STARCODER):
+def decoder(family="llama", tokens=STARCODER):
     """A decoder of random weights, and a tokenizer that reads bytes and has these tokens."""
     tokenizer = tokenizer_with(tokens)
     positions = {
@@ -69,7 +65,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def holes(loaded: InfillingModel) -> list[Copy]:
+def holes(loaded):
     """Holes of 1 to 20 sub-tokens, some with another beside them, of both functions."""
     rng, copies = np.random.default_rng(0), []
     for ids, _, special in loaded.encode(CODES):
@@ -162,7 +158,7 @@ def test_it_is_what_a_plain_loop_writes(family):
     loaded._stops = np.union1d(loaded._stops, np.arange(5, 30))
     copies, seen = holes(loaded), {"stopped": 0, "at its bound": 0, "of several": 0}
 
-    def logits_of(text: list[int]) -> torch.Tensor:
+    def logits_of(text):
         with torch.no_grad():
             return loaded.model(torch.tensor([text])).logits[0].double()
 
@@ -189,13 +185,13 @@ def test_it_is_what_a_plain_loop_writes(family):
     assert min(seen.values()) > 3, seen
 
 
-def planted(inputs, rows, columns, truth, *, right: bool):
+def planted(inputs, rows, columns, truth, *, right):
     """`ScoringModel.compared` of a model that writes what stood there, or `~` everywhere."""
     said = truth if right else torch.full_like(truth, byte_tokenizer().convert_tokens_to_ids("~"))
     return torch.stack([said, said == truth, -1.0 - 2 * (said != truth), 0 * truth], dim=1).double()
 
 
-def writing(tokenizer, written: Sequence[str]):
+def writing(tokenizer, written):
     """`generate` of a model that writes these tokens behind any prompt, up to the bound."""
 
     def generate(prompt, max_new_tokens, **_):
@@ -273,7 +269,7 @@ def test_a_model_that_writes_what_stood_there_scores_1(folder, dataset_folder, m
     } == {100.0}
 
 
-def load_pair(folder: Path):
+def load_pair(folder):
     return (
         transformers.AutoModelForCausalLM.from_pretrained(folder).eval(),
         transformers.AutoTokenizer.from_pretrained(folder),

@@ -29,7 +29,7 @@ from probing.models.location import (
 NOWHERE = "no such folder, and no such model on the Hub that can be reached"
 
 
-def told(model: str, error: Exception) -> str:
+def told(model, error):
     with pytest.raises(ModelError) as raised, loading(model):
         raise error
     assert raised.value.__cause__ is error

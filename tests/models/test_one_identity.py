@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -37,7 +36,7 @@ FAMILIES = {
 """Family -> its configuration, and the class with the head of its pre-training, which its checkpoints have."""
 
 
-def saved(family: str, folder: Path, seed: int = 0) -> Path:
+def saved(family, folder, seed=0):
     """A checkpoint with the head of its pre-training, and no pooler."""
     sizes, pretraining = FAMILIES[family]
     tokenizer = AutoTokenizer.from_pretrained(embedded_model(TINY))
@@ -50,7 +49,7 @@ def saved(family: str, folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def ways(family: str, folder: Path) -> dict[str, str]:
+def ways(family, folder):
     """Five ways to load a checkpoint -> the revision of each."""
     pretraining, revisions = FAMILIES[family][1], {"a folder": load(str(folder)).revision}
     for name, auto, size in (("shards", pretraining, "20KB"), ("no head", AutoModel, "1GB")):

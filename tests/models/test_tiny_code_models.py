@@ -20,7 +20,7 @@ from probing.models.location import TINY, TINY_DECODER, embedded_folder, embedde
 BOTH = pytest.mark.parametrize("name, steps", [(TINY, STEPS), (TINY_DECODER, DECODER_STEPS)])
 
 
-def card_of(name: str) -> str:
+def card_of(name):
     return (embedded_folder(name) / "README.md").read_text(encoding="utf-8")
 
 

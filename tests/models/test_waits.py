@@ -92,7 +92,7 @@ def test_comparing_logits_waits_for_nothing():
     assert compared[:, :2].tolist() == [[6, 0], [0, 0], [3, 1]]
 
 
-def benchmark(name, *arguments, monkeypatch) -> int:
+def benchmark(name, *arguments, monkeypatch):
     path = Path(__file__).resolve().parents[1] / "benchmarks" / f"{name}.py"
     monkeypatch.setattr(sys, "argv", [path.name, *arguments])
     monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])

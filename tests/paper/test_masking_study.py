@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from pathlib import Path
 
 import pytest
 from conftest import figures_unrendered
@@ -66,11 +65,11 @@ def made(named_model, told, tmp_path_factory):
     return output
 
 
-def rows_of(made: Path, name: str) -> list[dict[str, str]]:
+def rows_of(made, name):
     return csv_rows(made / f"report/tables/{name}.csv")
 
 
-def arms(made: Path, similarity: str) -> dict[str, list[tuple[float, float]]]:
+def arms(made, similarity):
     """Node type -> T1 and T0 of its functions, read from the rows of the ledger one by one."""
     result = MaskResult.load(next((made / "results").glob("CodeBERTa*.masking.*.json")))
     copies: dict[tuple[str, int], list[float]] = {}

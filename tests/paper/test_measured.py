@@ -36,7 +36,7 @@ def ledgers(whole, tmp_path):
     return save
 
 
-def means(values: dict[str, float]) -> float:
+def means(values):
     return float(np.mean([value for name, value in values.items() if name not in NOT_IN_MEAN]))
 
 

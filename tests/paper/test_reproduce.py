@@ -58,7 +58,7 @@ def made(source, tiny_model, told, tmp_path_factory):
     return output
 
 
-def rows_of(made: Path, name: str) -> list[dict[str, str]]:
+def rows_of(made, name):
     return csv_rows(made / f"report/tables/{name}.csv")
 
 
@@ -269,7 +269,7 @@ def test_the_best_of_each_language_is_drawn(monkeypatch):
     assert np.isnan(points["best baseline"]["German"])
 
 
-def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Reproduction:
+def _of_the_paper(models, limit=None, lost=0):
     """Python as in the paper, less `lost` functions, with `models` -> the direction in which they were probed."""
     relations = {
         name: SimpleNamespace(edges=edges) for name, edges in paper.edges("python").items()

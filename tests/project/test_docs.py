@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ FEWER = {
 """What commands are given in addition that have this text, and whose numbers stand in no guide."""
 
 
-def commands(guides: Iterable[str]) -> list[str]:
+def commands(guides):
     """The commands `codesyntax` in the guides' bash blocks, in order, without their first word."""
     texts = [(ROOT / guide).read_text(encoding="utf-8") for guide in guides]
     blocks = [
@@ -47,7 +46,7 @@ def commands(guides: Iterable[str]) -> list[str]:
     return [line.partition(" ")[2] for line in lines if line.startswith("codesyntax ")]
 
 
-def run_line(line: str) -> None:
+def run_line(line):
     words = [
         str(path)
         for word in shlex.split(line)

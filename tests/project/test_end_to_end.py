@@ -74,7 +74,7 @@ def walked(dataset_folder):
         yield user, found
 
 
-def add_codesearchnet(hub: LoopbackHub, dataset_folder: Path) -> None:
+def add_codesearchnet(hub, dataset_folder):
     """Put a small model in CodeBERT's place, and some functions of the sample in that of CodeSearchNet."""
     model = embedded_model(TINY)
     files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
@@ -89,7 +89,7 @@ def add_codesearchnet(hub: LoopbackHub, dataset_folder: Path) -> None:
     hub.add("code-search-net/code_search_net", functions)
 
 
-def recipe() -> list[str]:
+def recipe():
     (block,) = re.findall(
         r"```sh\n(codesyntax build --source code-search-net.*?)```", README, flags=re.DOTALL
     )

@@ -10,7 +10,6 @@ import shutil
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -41,15 +40,15 @@ GRAMMARS = {
 }
 
 
-def declared(requirements: Iterable[str]) -> set[str]:
+def declared(requirements):
     return {canonical(re.match(r"[\w.-]+", requirement).group()) for requirement in requirements}
 
 
-def canonical(name: str) -> str:
+def canonical(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def imported(files: Iterable[Path]) -> set[str]:
+def imported(files):
     """The distributions that the files import, wherever the import stands."""
     roots: set[str] = set()
     own = set(PACKAGES)
@@ -69,7 +68,7 @@ def imported(files: Iterable[Path]) -> set[str]:
     return {canonical(distributions[root][0]) for root in roots}
 
 
-def sources(*folders: str) -> list[Path]:
+def sources(*folders: str):
     return [
         path
         for folder in folders
@@ -129,13 +128,13 @@ def test_wheel_works_where_nothing_else_is(wheel, evaluate, tmp_path):
     folder = tmp_path / "work"
     folder.mkdir()
 
-    def prepare() -> None:
+    def prepare():
         os.chdir(folder)
         sys.path.insert(0, str(site))
         for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
             del sys.modules[name]
 
-    def work() -> None:
+    def work():
         probing, cli = (importlib.import_module(name) for name in ("probing", "probing.cli"))
         assert Path(probing.__file__) == site / "probing" / "__init__.py"
         for command in COMMANDS:

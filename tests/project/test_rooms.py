@@ -44,7 +44,7 @@ def modules() -> dict[str, Path]:
     return {name: path for name, path in names.items() if "sample" not in name.split(".")}
 
 
-def room(module: str) -> str:
+def room(module):
     return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len)
 
 
@@ -74,7 +74,7 @@ def imports(module: str, types: bool = True) -> set[str]:
     return {name for name in imported if name in known} - {module}
 
 
-def _is_for_types(node: ast.If) -> bool:
+def _is_for_types(node):
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 

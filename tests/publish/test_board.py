@@ -6,7 +6,6 @@ import dataclasses
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -56,11 +55,11 @@ def python(evidence):
     return of_model(evidence, "user/base", 0.5)
 
 
-def row_of(fields: dict[str, Any], file: str = "file") -> BoardRow:
+def row_of(fields, file="file"):
     return BoardRow.of(file, load(written(fields)))
 
 
-def write(folder: Path, entries) -> Path:
+def write(folder, entries):
     """A folder of entries: name -> entry."""
     for name, entry in entries.items():
         file = folder / "entries" / f"{name}{SUFFIX}"
@@ -69,7 +68,7 @@ def write(folder: Path, entries) -> Path:
     return folder
 
 
-def stem(file: str) -> str:
+def stem(file):
     return Path(file).name.removesuffix(SUFFIX)
 
 
@@ -135,7 +134,7 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
     assert {Path(file).parts[0] for file in boards[0]} == {*FILES, "models", "tables"}
 
 
-def remarks_of(found: Board) -> dict[str, tuple[str, ...]]:
+def remarks_of(found):
     return {stem(row.file): row.remarks for table in found.tables for row in table.rows}
 
 
@@ -318,7 +317,7 @@ def large(python, tmp_path_factory):
     return page_of(10, python, tmp_path_factory.mktemp("large"))
 
 
-def page_of(number_of_rows: int, python, folder: Path) -> Path:
+def page_of(number_of_rows, python, folder):
     """The page of so many rows: 70 % of `python`, 10 % in another direction, 20 % of another config."""
     entries = {}
     for number in range(number_of_rows):
@@ -332,7 +331,7 @@ def page_of(number_of_rows: int, python, folder: Path) -> Path:
     return save(Board(tables, []), folder / "board")
 
 
-def column(page, title: str, table: int = 0) -> list[str]:
+def column(page, title, table=0):
     """The texts of one column of a table, by its header with the group."""
     return page.evaluate(
         """([title, number]) => {
@@ -345,7 +344,7 @@ def column(page, title: str, table: int = 0) -> list[str]:
     )
 
 
-def models(page, table: int = 0) -> list[str]:
+def models(page, table=0):
     return [name for name in column(page, "name", table) if "/" in name]
 
 

@@ -45,7 +45,7 @@ def scores(made):
     return {name: load(written(one)) for name, one in made.items()}
 
 
-def write(folder: Path, found) -> Path:
+def write(folder, found):
     for name, one in found.items():
         file = folder / "entries" / f"{name.replace('/', '-')}{SUFFIX}"
         file.parent.mkdir(parents=True, exist_ok=True)

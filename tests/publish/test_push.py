@@ -40,7 +40,7 @@ TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
 
 
-def published(folder: Path) -> dict[str, bytes]:
+def published(folder):
     """The files of a dataset as they are pushed: those that were built, but that its card loads the repository."""
     planned = dict(push_dataset(folder, DATASET).files)
     built, changed = contents(folder), {"README.md", "SHA256SUMS"}
@@ -49,9 +49,7 @@ def published(folder: Path) -> dict[str, bytes]:
     return planned
 
 
-def pushed(
-    hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revision: str = "main"
-) -> dict[str, bytes]:
+def pushed(hub, name=DATASET, type="dataset", revision="main"):
     """What is in a repository, but for the file that is there from the beginning."""
     return {
         path: data
@@ -64,7 +62,7 @@ def pushed(
 def connect(monkeypatch, tmp_path):
     """Makes the real client of this process talk to a Hub; returns the list of the seconds that it would have slept."""
 
-    def to(hub: LoopbackHub) -> list[float]:
+    def to(hub):
         waits: list[float] = []
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", TOKEN)
@@ -282,7 +280,7 @@ def test_offline_means_offline(monkeypatch, dataset_folder):
 def with_sums(change):
     """The same change, and checksums that agree with it."""
 
-    def changed(folder: Path) -> None:
+    def changed(folder):
         change(folder)
         lines = [
             f"{hashlib.sha256(data).hexdigest()}  {name}\n"
@@ -294,8 +292,8 @@ def with_sums(change):
     return changed
 
 
-def edited(name: str, before: str, after: str):
-    def edit(folder: Path) -> None:
+def edited(name, before, after):
+    def edit(folder):
         text = (folder / name).read_text(encoding="utf-8")
         assert before in text
         (folder / name).write_text(text.replace(before, after, 1), encoding="utf-8")
@@ -306,44 +304,44 @@ def edited(name: str, before: str, after: str):
 def rewritten(change):
     """Another table in place of python/test.parquet."""
 
-    def rewrite(folder: Path) -> None:
+    def rewrite(folder):
         file = folder / "python/test.parquet"
         pq.write_table(change(pq.read_table(file)), file)
 
     return rewrite
 
 
-def flip_a_byte(folder: Path) -> None:
+def flip_a_byte(folder):
     file = folder / "java/test.parquet"
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
 
 
-def write(name: str, text: str = "x"):
+def write(name, text="x"):
     return lambda folder: (folder / name).write_text(text)
 
 
-def with_an_id_twice(table: pa.Table) -> pa.Table:
+def with_an_id_twice(table):
     ids = table["id"].to_pylist()
     ids[0] = ids[1]
     return table.set_column(0, table.schema.field("id"), pa.array(ids, pa.int64()))
 
 
-def without_code(table: pa.Table) -> pa.Table:
+def without_code(table):
     place = table.schema.get_field_index("code")
     return table.set_column(place, table.schema.field("code"), pa.nulls(len(table), pa.string()))
 
 
-def without(name: str):
+def without(name):
     return lambda folder: (folder / name).unlink()
 
 
-def another_config(folder: Path) -> None:
+def another_config(folder):
     shutil.copytree(folder / "java", folder / "java_skip_semicolon")
 
 
-def link(folder: Path) -> None:
+def link(folder):
     shutil.move(folder / "java/test.parquet", folder.parent / "elsewhere.parquet")
     (folder / "java/test.parquet").symlink_to(folder.parent / "elsewhere.parquet")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from pathlib import Path
 
 import pytest
 from conftest import cut
@@ -31,13 +30,13 @@ pytestmark = pytest.mark.slow
 DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
 
 
-def ledgers_of(evidence) -> dict[str, Path]:
+def ledgers_of(evidence):
     """The files of both ledgers by their digests."""
     both = zip((evidence.probed.test, evidence.probed.validation), evidence.probed.files.values())
     return {result.ledger.digest(): ledger_path(file) for result, file in both}
 
 
-def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
+def by_hand(folder, data):
     """What `submit` would send to a board, without its checks."""
     (evidence,) = gather(find([folder]), data)
     sent = entry_of(evidence, data)

@@ -38,14 +38,14 @@ TABLE = Table(
 )
 
 
-def in_terminal(table: Table, width: int) -> str:
+def in_terminal(table, width):
     """The table as commands print it in a terminal of this width."""
     text = io.StringIO()
     Terminal(file=text, width=width).print(table)
     return text.getvalue()
 
 
-def lines(width: int = 200) -> list[str]:
+def lines(width=200):
     return [
         " ".join(line.split())
         for line in in_terminal(TABLE, width).splitlines()

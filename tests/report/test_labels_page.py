@@ -38,7 +38,7 @@ def opened(labels, page):
     return page
 
 
-def choose(page, *relations: str) -> None:
+def choose(page, *relations: str):
     page.locator("#choice summary").click()
     page.locator("#choice").get_by_role("button", name="none").click()
     for relation in relations:
@@ -46,11 +46,11 @@ def choose(page, *relations: str) -> None:
     page.locator("#choice summary").click()
 
 
-def edges(page) -> list[str]:
+def edges(page):
     return page.locator("#edges button").all_text_contents()
 
 
-def lit(page, pane: int) -> list[str]:
+def lit(page, pane):
     """The head, then the tokens of the dependent, of the edge that is shown alone."""
     code = page.locator(f"#code-{pane}")
     return code.locator(".lit-head").all_text_contents() + code.locator(".lit").all_text_contents()

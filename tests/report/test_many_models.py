@@ -34,7 +34,7 @@ NAMES = [
 COMPARED = Estimate(20.0, 19.0, 22.0, 0.5, 9)
 
 
-def with_settings(subject, name: str, **settings):
+def with_settings(subject, name, **settings):
     """The same under another name, and with other settings."""
     changed = subject.settings.model_copy(update=settings)
     return replace(subject, name=name, settings=changed)
@@ -44,7 +44,7 @@ def of(findings, name):
     return [(key, score) for key, score in findings.scores.items() if key[0] == name]
 
 
-def renamed(findings, name: str, more: float = 0):
+def renamed(findings, name, more=0):
     """The scores of the first model under another name, its held-out means so many points above."""
     scores = {}
     for key, score in of(findings, findings.subjects[0].name):

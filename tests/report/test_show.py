@@ -49,11 +49,11 @@ def opened(shown, page):
     return page
 
 
-def data_of(shown) -> dict:
+def data_of(shown):
     return case_in(shown.html)
 
 
-def case_in(html: str) -> dict:
+def case_in(html):
     return json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.DOTALL).group(1))
 
 

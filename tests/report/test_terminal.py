@@ -48,7 +48,7 @@ def in_terminal(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     monkeypatch.setenv("TERM", "xterm")
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str):
         ours, theirs = pty.openpty()
         printed: list[bytes] = []
         reader = threading.Thread(target=read_all, args=(ours, printed))
@@ -65,7 +65,7 @@ def in_terminal(folder, monkeypatch):
     return run
 
 
-def read_all(descriptor: int, printed: list[bytes]) -> None:
+def read_all(descriptor, printed):
     try:
         while block := os.read(descriptor, 1 << 16):
             printed.append(block)
@@ -73,7 +73,7 @@ def read_all(descriptor: int, printed: list[bytes]) -> None:
         assert error.errno == errno.EIO
 
 
-def numbers(text: str) -> list[str]:
+def numbers(text):
     return re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])", text)
 
 

@@ -11,7 +11,7 @@ from probing.runs.data import rows
 TOKENS = 3
 
 
-def table_of(head: int, first: int, last: int, ends: int = TOKENS) -> pa.Table:
+def table_of(head, first, last, ends=TOKENS):
     """A function of three tokens and one edge."""
     edge = {"relation": "r", "head": head, "first": first, "last": last}
     row = {"id": 7, "code": "a b c", "relations": [edge]}

@@ -15,7 +15,7 @@ from probing.stats.hits import PERCENT_UNIT, Hits
 SYSTEMS = ("model", "rival")
 
 
-def table(unit: str) -> tuple[list[tuple[int, str, int, dict[str, list[float]]]], dict]:
+def table(unit):
     """Rows of a function, a group, its things, and what each system gets right by two measures."""
     rng = np.random.default_rng(3)
     rows = []
@@ -31,7 +31,7 @@ def table(unit: str) -> tuple[list[tuple[int, str, int, dict[str, list[float]]]]
     return rows, {"unit": unit}
 
 
-def hits_of(rows, repositories=None, **fields) -> Hits:
+def hits_of(rows, repositories=None, **fields):
     function, group, n, right = zip(*rows)
     sums = {name: np.array([cells[name] for cells in right]).T for name in SYSTEMS}
     if fields["unit"] == PERCENT_UNIT:

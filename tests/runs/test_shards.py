@@ -34,7 +34,7 @@ def parts_of_five():
         yield
 
 
-def left_in(folder: Path, *patterns: str) -> dict[str, bytes]:
+def left_in(folder, *patterns: str):
     found = {file for pattern in patterns or ["*"] for file in folder.glob(pattern)}
     return {file.name: file.read_bytes() for file in sorted(found) if file.is_file()}
 
@@ -67,7 +67,7 @@ def folder(three, tmp_path):
     return Path(shutil.copytree(three, tmp_path / "copy"))
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder):
     return sorted(folder.glob("*.shard-*.parquet"))
 
 
@@ -171,7 +171,7 @@ def test_two_jobs_with_one_shard_and_two_with_two(
     assert left_in(place) == left_in(three, "*-[12]-of-3*")
 
 
-def rewritten(file: Path, change, **record) -> None:
+def rewritten(file, change, **record):
     """As an earlier job might have written it: with other settings, or another record."""
     ledger, said = load_shard(file, RankLedger.load)
     for name, changed in change.items():

@@ -69,7 +69,7 @@ COPIED, OTHER = "If:if->test", "For:for->target"
 # --- toys ---
 
 
-def repeating(texts, edges) -> datasets.Dataset:
+def repeating(texts, edges):
     """Functions of two letters in turn, each letter a token: (relation, head, dependent)."""
     return datasets.Dataset.from_list(
         [
@@ -88,7 +88,7 @@ def repeating(texts, edges) -> datasets.Dataset:
     )
 
 
-def splits(edges) -> datasets.DatasetDict:
+def splits(edges):
     letters = "ab cd ef gh ij kl mn op".split()
     test = [pair * (5 + number) for number, pair in enumerate(letters)]
     validation = [pair[::-1] * length for length in (6, 7) for pair in letters]
@@ -125,7 +125,7 @@ TOYS = {
 the copier finds two, at none of them the most frequent distance. Of the edges of OTHER no two have the same distance."""
 
 
-def worked_out(data, kind: str, places: tuple[int, ...]) -> np.ndarray:
+def worked_out(data, kind, places):
     """The mean log-probability of the letters at some places of each test function, whole and with the copier silenced."""
     causal = kind == "next"
     texts = {split: [BYTES(row["code"])["input_ids"] for row in data[split]] for split in data}
@@ -244,7 +244,7 @@ CODES = [
 ]
 
 
-def model_of(family: str, **settings) -> transformers.PreTrainedModel:
+def model_of(family, **settings):
     torch.manual_seed(0)
     config = transformers.CONFIG_MAPPING[family](
         **{**FAMILIES.get(family, ("", SMALL))[1], **settings}
@@ -417,15 +417,15 @@ def whole(model, few, tmp_path_factory):
     return folder
 
 
-def result_in(folder) -> SilencingResult:
+def result_in(folder):
     return SilencingResult.load(next(folder.glob("*.silencing.*.json")))
 
 
-def chosen(best, others) -> Chosen:
+def chosen(best, others):
     return Chosen(best=best, matched=tuple(others), edges=1, score=1.0, hard=0, beyond=None)
 
 
-def job_of(model, few, direction="head-to-dependent") -> Ablation:
+def job_of(model, few, direction="head-to-dependent"):
     """Of two functions, of different lengths."""
     functions, reference = (
         read_functions(few, "python", split, limit=14) for split in ("test", "validation")
@@ -481,7 +481,7 @@ def test_what_is_asked_for(model, few, direction, ends):
             assert {*asked.positions.tolist()} == covered
 
 
-def chr_of(number: int) -> str:
+def chr_of(number):
     return BYTES.decode([number])
 
 
@@ -556,13 +556,13 @@ def test_verify_finds_other_rows_and_other_heads(model, few, tmp_path):
             ]
 
 
-def _likelier(ledger: SilencingLedger) -> SilencingLedger:
+def _likelier(ledger):
     rows = ledger.rows.copy()
     rows["log_probability"][-1] /= 2
     return SilencingLedger(ledger.names, rows, ledger.settings)
 
 
-def _other_head(ledger: SilencingLedger) -> SilencingLedger:
+def _other_head(ledger):
     settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows.copy()
     chosen = settings["heads"][ledger.names[0]]
     chosen["best"], chosen["matched"][0] = chosen["matched"][0], chosen["best"]
@@ -574,7 +574,7 @@ def _other_head(ledger: SilencingLedger) -> SilencingLedger:
     return SilencingLedger(ledger.names, rows, settings)
 
 
-def _left(ledger: SilencingLedger) -> SilencingLedger:
+def _left(ledger):
     settings, rows = (
         json.loads(json.dumps(ledger.settings)),
         ledger.rows[ledger.rows["relation"] > 0].copy(),
@@ -588,7 +588,7 @@ def _left(ledger: SilencingLedger) -> SilencingLedger:
 # --- verdicts ---
 
 
-def planted(low, difference, p=0.01, costlier=0, functions=20) -> SilencingEffect:
+def planted(low, difference, p=0.01, costlier=0, functions=20):
     """A relation in which silencing its best head costs `low` at least, and so much more than the others."""
     cost, more = (Estimate(of, low, 2.0, p, functions) for of in (low + 0.1, difference))
     return SilencingEffect(cost, more, costlier)

@@ -20,7 +20,7 @@ COUNTS = Layout(("model", "offset"), (("first", 1), ("first", 3)))
 BITS = Layout(("words", "both"), ("bits",), unit="millionths")
 
 
-def counted() -> Hits:
+def counted():
     """Functions 2, 5 and 9; `b` is not in the last."""
     model = np.array([[1, 0, 2, 0, 1], [1, 1, 2, 1, 1]])
     groups = ["a", "b", "a", "b", "a"]
@@ -30,7 +30,7 @@ def counted() -> Hits:
     )
 
 
-def same(first: Hits, second: Hits) -> bool:
+def same(first, second):
     return list(first.content()) == list(second.content())
 
 
@@ -70,7 +70,7 @@ def test_a_file_of_another_layout_is_refused():
         HitsFile.open(data).tables(BITS)
 
 
-def listed(array: pa.Array) -> pa.Array:
+def listed(array):
     kind = pa.list_(pa.field("element", pa.int32(), nullable=False))
     return pa.array([[value] for value in array.to_pylist()], kind)
 
@@ -86,7 +86,7 @@ OTHER_COLUMNS = {
 }
 
 
-def with_column(change, name: str, nullable: bool = False) -> bytes:
+def with_column(change, name, nullable=False):
     """A file in which a column is another one, or stands there twice if there is no `change`."""
     data = save({"all": counted()}, COUNTS, {})
     text = pq.read_metadata(io.BytesIO(data)).metadata[b"codesyntax"]
