@@ -66,7 +66,6 @@ javascript,typescript           catch_clause.catch       else           bare    
 javascript,typescript           else_clause.else         catch          bare       If:if->else
 ruby                            ensure.ensure            else           no-handler! Try:body->finalbody
 ruby                            else.else                ensure|rescue  statement  If:if->else
-ruby                            rescue.rescue            else           bare       Try:body->handler
 """
 
 _HANDLER_OR_BRANCH = """

@@ -165,8 +165,7 @@ def _before(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 def _bare(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     """The beginning of the statement, if nothing belongs to the word but a block."""
     behind = code.tokens[token.last + 1 : token.last + 2]
-    alone = code.of(token) == "rescue" and behind and "\n" in code.text[token.end : behind[0].start]
-    if alone or (behind and code.of(behind[0]) == "{"):
+    if behind and code.of(behind[0]) == "{":
         yield from _statement(code, token)
 
 

@@ -341,16 +341,20 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
         == len({report.version for report in reports})
         == 3
     )
-    monkeypatch.setattr(
-        corpus, "annotate", lambda *arguments: annotate(*arguments)._replace(edges=[])
-    )
-    relabelled = build(source, ["python"], output).configs["python"]
-    assert relabelled.digest == reports[0].digest
-    assert relabelled.version != reports[0].version
-    assert all(
-        re.fullmatch(rf"{re.escape(LABELS)}\.\d+", report.version)
-        for report in [*reports, relabelled]
-    )
+    versions = {reports[0].version}
+    for relabel in (lambda edges: [], lambda edges: [edge._replace(head=2) for edge in edges]):
+        monkeypatch.setattr(
+            corpus,
+            "annotate",
+            lambda *of, relabel=relabel: (found := annotate(*of))._replace(
+                edges=relabel(found.edges)
+            ),
+        )
+        relabelled = build(source, ["python"], output).configs["python"]
+        assert relabelled.digest == reports[0].digest
+        assert re.fullmatch(rf"{re.escape(LABELS)}\.\d+", relabelled.version)
+        versions.add(relabelled.version)
+    assert len(versions) == 3
 
 
 # ---------------------------------------------------------------------------------- reading it back

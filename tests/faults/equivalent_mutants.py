@@ -65,6 +65,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "codesyntax_dataset/pairs/rivals.py": {
         (
+            "_sizes: list[int] = field(default_factory=lambda: [0, 0])",
+            "_sizes: list[int] = field(default_factory=lambda: [0, 1])",
+        ): "every function has several characters",
+        (
             "cells.setdefault((difference.put_in < difference.taken, verdict), []).append(id_)",
             "cells.setdefault((difference.put_in < (10 * difference.taken), verdict), []).append(id_)",
         ): "no token is both put in and taken, so that the first ones decide",

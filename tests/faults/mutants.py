@@ -55,7 +55,7 @@ PACKAGES = ("codesyntax_metric", "codesyntax_dataset", "probing")
 SAMPLE = "codesyntax_dataset/sample/"
 
 ROOMS = "attention cli dataset evidence information likelihood masking metric models paper publish report runs silencing stats"
-"""Of tests. Those of `faults` and `project` take long, and execute everything."""
+"""Of tests. Of those of `faults` some take long, as do those of `project`, and execute everything."""
 
 LIBRARIES = (
     "datasets",
@@ -305,7 +305,9 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     importlib.import_module("conftest")  # sets what the libraries read when they are imported
     modules = modules_of(args.only or PACKAGES)
+    hostile = sorted((ROOT / "tests/faults").glob("test_hostile_*.py"))
     tests = [f"tests/{room}" for room in ROOMS.split()]
+    tests += [file.relative_to(ROOT).as_posix() for file in hostile]
     with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
         folder = Path(name)
         os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own

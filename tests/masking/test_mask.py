@@ -14,12 +14,14 @@ from support.models.byte_tokenizer import all_but, byte_tokenizer
 from support.models.random_models import byte_model
 from support.references.plain_masks import mask_positions
 
-from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
 from probing import mask
 from probing.instruments.masking import mask as job
+from probing.instruments.masking import restore
 from probing.instruments.masking.masking import seed_of
 from probing.instruments.masking.result import (
+    FILLED,
     HITS,
     SIMILARITIES,
     MaskingLedger,
@@ -154,6 +156,28 @@ def test_a_model_that_restores_everything(model, dataset_folder, monkeypatch):
     assert {
         arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)
     } == {100.0}
+
+
+@pytest.mark.slow
+def test_a_copy_of_which_one_text_cannot_be_compared_has_no_similarities(
+    model, dataset_folder, result, monkeypatch
+):
+    real = restore.compare
+    compared = []
+
+    def fails_once(*types):
+        compared.append(types)
+        if len(compared) == 3:
+            raise CodeSyntaxError("too many nodes")
+        return real(*types)
+
+    monkeypatch.setattr(restore, "compare", fails_once)
+    rows = mask(model, dataset_folder, **RUN).ledger.rows
+    without = np.isnan(rows["jaccard"])
+    assert 0 < without.sum() < len(rows)
+    for name in FILLED:
+        assert (np.isnan(rows[name]) == without).all()
+        assert (rows[name] == result.ledger.rows[name])[~without].all()
 
 
 def test_means_are_over_functions(result):

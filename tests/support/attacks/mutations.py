@@ -1,7 +1,7 @@
 """Small mistakes in Python source, one at a time: what a suite of tests has to notice.
 
 Each rule changes one node of the syntax tree; the rest of a file stays as it is. What only people read is left alone:
-docstrings, annotations, imports, asserts, which tell type checkers what cannot be otherwise, and the texts of errors.
+docstrings, annotations, imports, asserts, which tell type checkers what cannot be otherwise, and the texts of errors and of --help.
 """
 
 from __future__ import annotations
@@ -209,6 +209,8 @@ def _of_call(node: ast.Call) -> Iterator[Change]:
     for place in range(1, len(arguments)):
         argument = arguments[place]
         if isinstance(argument, ast.keyword):
+            if argument.arg == "help":
+                continue
             others = [keyword for keyword in node.keywords if keyword is not argument]
             changed = _replaced(node, keywords=others)
         elif place == len(node.args) - 1 and not isinstance(argument, ast.Starred):
