@@ -185,17 +185,7 @@ def test_what_a_result_says(result, fewer_functions):
     content = json.loads(result.to_json())
     rows = datasets.load_dataset(str(fewer_functions), "python", split="test")
     edges = sum(len(relations) for relations in rows["relations"])
-    fields = {
-        "signature",
-        "scores",
-        "relations",
-        "functions",
-        "skips",
-        "ties",
-        "settings",
-        "versions",
-        "ledger",
-    }
+    fields = {*"signature scores relations functions skips ties settings versions ledger".split()}
     assert set(content) == fields | {"format", "instrument", "layers", "heads", "run"}
     assert (content["format"], content["instrument"]) == (2, "attention")
     assert list(content["scores"]) == list(RULES)

@@ -19,7 +19,7 @@ ONE = "import os\n\n\ndef one(x):\n    return x.y\n\n\nclass A:\n    def two(sel
 TWO = "\ufeffdef three(): pass\r\n"
 
 
-def write(file, **columns: list):
+def write(file, **columns):
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), file)
     return file

@@ -93,7 +93,7 @@ TAGS = {
 }
 """The tags that words of a relation may have, as in the guidelines."""
 
-NO_CHILDREN = {"aux", "case", "cc", "cop", "expl", "fixed", "mark", "punct"}
+NO_CHILDREN = {*"aux case cc cop expl fixed mark punct".split()}
 
 
 def trees(language):

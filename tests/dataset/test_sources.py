@@ -222,7 +222,7 @@ JAVA_OFFSETS = spans(  # counted by hand; the break at 29 is in a comment, and \
 )
 
 
-def labels(*functions: dict):
+def labels(*functions):
     return json.dumps(list(functions)).encode()
 
 

@@ -22,7 +22,6 @@ import difflib
 import gc
 import hashlib
 import importlib
-import itertools
 import json
 import math
 import os
@@ -34,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +165,7 @@ class Repository:
 
     def fate(self, mutant: Mutant) -> Fate:
         costs = self._costs(mutant)
-        sums = list(itertools.accumulate(costs.values()))
+        sums = list(self._spent(costs))
         quick, most = (max(1, bisect.bisect(sums, seconds)) for seconds in (QUICK, self.seconds))
         path = self.folder / mutant.module
         path.write_text(mutant.edit.apply(mutant.source), encoding="utf-8")
@@ -213,6 +212,13 @@ class Repository:
                 cost = sum(self.known["seconds"].get(context, 0) for context in contexts)
                 ordered.append((*apart, cost, test))
         return {test: cost for *_, cost, test in sorted(ordered)}
+
+    def _spent(self, tests: Iterable[str]) -> Iterator[float]:
+        """CPU seconds up to each of some tests; what they share is made once."""
+        made: set[str] = set()
+        for test in tests:
+            made.update((test, *self.known["fixtures"][test]))
+            yield sum(self.known["seconds"].get(context, 0) for context in made)
 
     def _pytest(
         self, arguments: Sequence[str], plugin: Lines | Selection

@@ -56,7 +56,7 @@ def a_body_without_end(handler):
     return True
 
 
-def lists(*names: str):
+def lists(*names):
     def act(handler):
         if "/tree/" not in handler.path:
             return False

@@ -27,7 +27,7 @@ def edited(name, **fields):
     return change
 
 
-def with_code(name, *kinds: str, **fields):
+def with_code(name, *kinds, **fields):
     def change(folder):
         (folder / "theirs.py").write_text(CODE)
         edited(name, auto_map=dict.fromkeys(kinds, "theirs.M"), **fields)(folder)

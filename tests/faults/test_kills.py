@@ -62,7 +62,7 @@ WHOLE = ("data/", "board/")
 LEFT = (TEMPORARY_FOLDERS, ".*.parts")
 """Names of what a killed process leaves."""
 
-_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.chmod"}
+_CHANGES = {*"os.rename os.remove os.mkdir os.rmdir os.link os.truncate os.chmod".split()}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)
@@ -288,7 +288,7 @@ ALL = (
 OUTPUTS = [words.partition("--output ")[2].split()[0] for words in ALL if "--output" in words]
 
 
-def done(place, late=0, **environment: str):
+def done(place, late=0, **environment):
     """What all commands make in a folder, in a process with other circumstances and a clock that is late."""
     code_in(place)
     kept = {name: os.environ.get(name, "") for name in ("PATH", "PYTHONPATH")}

@@ -9,7 +9,7 @@ from probing.instruments.likelihood.likelihood import changed
 from probing.instruments.masking.fill import Copy
 
 
-def text(*ids: int):
+def text(*ids):
     """A text of which every sub-token but the first is scored, as a decoder does."""
     return Copy(np.array(ids), np.arange(1, len(ids)))
 

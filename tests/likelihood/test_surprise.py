@@ -63,7 +63,7 @@ def decoder(tmp_path_factory):
     return tiny_decoder(tmp_path_factory.mktemp("models") / "decoder")
 
 
-def functions(*codes: str):
+def functions(*codes):
     empty = {"token_start": [], "token_end": [], "relations": []}
     return datasets.Dataset.from_list(
         [{"id": at, "code": code, **empty} for at, code in enumerate(codes)]

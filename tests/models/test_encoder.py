@@ -275,7 +275,7 @@ def byte_level(add_prefix_space=False):
     )
 
 
-def word_piece(*texts: str):
+def word_piece(*texts):
     pipeline = Tokenizer(models.WordPiece(unk_token="<unk>"))
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

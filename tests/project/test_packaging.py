@@ -68,7 +68,7 @@ def imported(files):
     return {canonical(distributions[root][0]) for root in roots}
 
 
-def sources(*folders: str):
+def sources(*folders):
     return [
         path
         for folder in folders

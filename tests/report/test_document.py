@@ -73,6 +73,10 @@ def test_a_narrow_terminal_leaves_spare_columns_out_and_says_so():
     assert "(--wide)" not in " ".join(lines(80))
 
 
+def test_a_heading_spans_the_columns_of_its_group():
+    assert TABLE.groups[-2:] == [("", 1), ("held-out", 2)]
+
+
 def test_a_csv_file_has_all_rows():
     header, *rows = csv.reader(TABLE.to_csv().splitlines())
     assert header[3:6] == ["held-out: score", "held-out: vs best", "held-out: vs best, low"]

@@ -38,7 +38,7 @@ def opened(labels, page):
     return page
 
 
-def choose(page, *relations: str):
+def choose(page, *relations):
     page.locator("#choice summary").click()
     page.locator("#choice").get_by_role("button", name="none").click()
     for relation in relations:

@@ -192,6 +192,10 @@ def test_published_numbers_are_those_of_the_paper(shared):
         for kind in published.effects("jaccard")
     }
     assert effects == theirs["causal_effect"]
+    for arm, by_similarity in theirs["performance_mean_std"].items():
+        for name, by_model in by_similarity.items():
+            for model, numbers in published.performance(name).items():
+                assert [*getattr(numbers, arm.lower())] == by_model[names[model]]
 
 
 # The finding

@@ -48,7 +48,7 @@ def in_terminal(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     monkeypatch.setenv("TERM", "xterm")
 
-    def run(*arguments: str):
+    def run(*arguments):
         ours, theirs = pty.openpty()
         printed: list[bytes] = []
         reader = threading.Thread(target=read_all, args=(ours, printed))

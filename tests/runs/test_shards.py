@@ -34,7 +34,7 @@ def parts_of_five():
         yield
 
 
-def left_in(folder, *patterns: str):
+def left_in(folder, *patterns):
     found = {file for pattern in patterns or ["*"] for file in folder.glob(pattern)}
     return {file.name: file.read_bytes() for file in sorted(found) if file.is_file()}
 

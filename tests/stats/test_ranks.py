@@ -21,7 +21,7 @@ def test_equal_models_share_all_ranks():
     assert apart <= 5
 
 
-def of_sets(*sizes: int):
+def of_sets(*sizes):
     """Models each of which finds what no other does, so many functions."""
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return (owner == np.arange(len(sizes))[:, None]).astype(float)

@@ -1,7 +1,7 @@
 """Small mistakes in Python source, one at a time: what a suite of tests has to notice.
 
-Each rule changes one node of the syntax tree; the rest of a file stays as it is. What only people read is left alone:
-docstrings, annotations, imports, asserts, which tell type checkers what cannot be otherwise, and the texts of errors and of --help.
+Each rule changes one node of the syntax tree; the rest of a file stays as it is. What only people or type checkers read is
+left alone: docstrings, annotations, imports, asserts, and the texts of errors and of --help.
 """
 
 from __future__ import annotations

@@ -16,14 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _VALUES = {
-    "_local_scalar_dense",
-    "_unique2",
-    "bincount",
-    "equal",
-    "masked_select",
-    "nonzero",
-    "unique_consecutive",
-    "unique_dim",
+    *"_local_scalar_dense _unique2 bincount equal masked_select nonzero unique_consecutive unique_dim".split()
 }
 """Operations that give values of the host, or results whose size depends on values."""
 
