@@ -108,8 +108,8 @@ class World:
         self.place.rename(self._start)
 
     def again(self):
-        shutil.rmcontents(self.place, ignore_errors=True)
-        shutil.copycontents(self._start, self.place)
+        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.copytree(self._start, self.place)
 
     def run(self, arguments):
         """Run a command until it ends, with its output in `log`; return its exit status."""
@@ -145,7 +145,7 @@ class World:
         assert self.run(COMMANDS[name]) == 0, self.log.read_text()
         for pattern in LEFT:
             for path in list(self.place.rglob(pattern)):
-                shutil.rmcontents(path, ignore_errors=True)  # it may be in another one
+                shutil.rmtree(path, ignore_errors=True)  # it may be in another one
         assert contents(self.place) == self.usual(name).after
 
 
@@ -153,7 +153,7 @@ def code_in(place):
     """Put source files of two projects of the sample into a folder."""
     sample = Path(codesyntax_dataset.__file__).parent / "sample"
     for project in ("test/spans", "validation/unitconv"):
-        shutil.copycontents(sample / project, place / "code" / project)
+        shutil.copytree(sample / project, place / "code" / project)
 
 
 def check_whole(now, usual):
