@@ -6,7 +6,7 @@
 
 It needs this repository, installed, a CUDA build of torch, and the packages that `probing` imports, but no network, model
 or dataset: weights are random or those in the repository. Where a machine has neither a network nor our packages, bring
-all of them as wheels, and put them on PYTHONPATH, in a folder of that very name, by which dill knows a library from a script:
+all of them as wheels, and put them on PYTHONPATH, in a folder named `site-packages`, or dill takes them for scripts:
 
     pip wheel -w wheels --no-deps .
     pip download -d wheels --no-deps -c constraints.txt annotated-types datasets dill fsspec multiprocess pandas pyarrow pydantic \

@@ -25,7 +25,7 @@ from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
 from codesyntax_dataset.languages.typescript import TABLE as TYPESCRIPT
 from codesyntax_dataset.languages.variants import EXACT, INTERPOLATED
-from codesyntax_dataset.schema import Annotation, Skips
+from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
 TABLES = {
@@ -50,7 +50,7 @@ def exact(code, language):
 
 
 @cache
-def sample(language: str, variant: str) -> list[tuple[str, Annotation]]:
+def sample(language, variant):
     """The functions of the sample with their labels."""
     codes = [function.code for function in read("sample", language, Skips())]
     return [(code, annotate(code, language, variant)) for code in codes]

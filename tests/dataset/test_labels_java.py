@@ -54,7 +54,7 @@ SPACES = [" ", " ", "\n", "\t", "  \n", " /* a */ ", " // b\n", "\n/** c\n */\n"
 
 
 @st.composite
-def methods(draw) -> list[str]:
+def methods(draw):
     return expand("java", "METHOD", draw(st.randoms()), draw(st.integers(1, 9)))
 
 

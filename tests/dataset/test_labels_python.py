@@ -145,7 +145,7 @@ def lay_out(words, random):
 
 
 @st.composite
-def functions(draw) -> str:
+def functions(draw):
     random = draw(st.randoms(use_true_random=False))
     code = lay_out(expand("python", "FUNCTION", random, draw(st.integers(2, 9))), random)
     return draw(

@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from support.references.published_relations import published_relations
 
-from codesyntax_dataset import SourceFunction, annotate
+from codesyntax_dataset import annotate
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import Skips
@@ -28,7 +28,7 @@ both_treebanks = pytest.mark.parametrize("language", ["english", "german"])
 
 
 @cache
-def functions(language: str) -> list[SourceFunction]:
+def functions(language):
     skips = Skips()
     found = list(read("sample", language, skips))
     assert skips.counts == {}, skips.names

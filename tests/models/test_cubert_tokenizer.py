@@ -222,7 +222,7 @@ def test_any_text(vocabulary, language):
     @example("")
     @example("def f(:")
     @example("\u00a0")
-    def check(text: str) -> None:
+    def check(text):
         found = list(tokenizer.subtokens(text))
         offsets = np.array([(0, 0), *((start, end) for _, start, end in found)])
         assert (np.diff(offsets, axis=0) >= 0).all() and offsets.max() <= len(text)

@@ -6,7 +6,6 @@ import ast
 import importlib.util
 from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -30,7 +29,7 @@ ROOMS = (
 
 
 @cache
-def modules() -> dict[str, Path]:
+def modules():
     """The name of every module of the packages, and its file."""
     files = [
         path
@@ -49,12 +48,12 @@ def room(module):
 
 
 @cache
-def tree(path: Path) -> ast.Module:
+def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
-def imports(module: str, types: bool = True) -> set[str]:
+def imports(module, types=True):
     """The modules of the packages that `module` imports: at its top, in functions, or if `types` for types only."""
     known, imported, left = modules(), set(), [tree(modules()[module])]
     while left:

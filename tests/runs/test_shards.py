@@ -284,13 +284,22 @@ def test_where_there_can_be_no_shard(tmp_path):
         list(merge([tmp_path, tmp_path / "b"]))
 
 
-def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monkeypatch):
-    """Told by what `torchrun` sets; there may be no GPU here."""
+@pytest.fixture
+def process(monkeypatch):
+    """Makes this process one of four, by what `torchrun` sets, on a machine of so many GPUs."""
+
+    def become(number, gpus, usable=True):
+        monkeypatch.setenv("WORLD_SIZE", "4")
+        monkeypatch.setenv("LOCAL_RANK", str(number))
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: usable)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+
+    return become
+
+
+def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(process, monkeypatch):
+    process(1, gpus=2)
     calls = []
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for owner, name, answer in (
         (torch.cuda, "set_device", None),
         (torch.distributed, "init_process_group", None),
@@ -306,24 +315,18 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(monke
     assert processes_of_run(alone=True).device is None and len(calls) == 4
 
 
-def test_gpus_that_torch_cannot_use_are_none(monkeypatch):
+def test_gpus_that_torch_cannot_use_are_none(process, monkeypatch):
     """The driver counts them; it may be too old for torch."""
+    process(1, gpus=1, usable=False)
     began = []
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.distributed, "init_process_group", began.append)
-    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
     assert processes_of_run().device == "cpu" and began == ["gloo"]
 
 
-@pytest.mark.parametrize("number", ["2", "3"])
-def test_a_process_without_a_gpu_of_its_own_is_refused(monkeypatch, number):
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("LOCAL_RANK", number)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_process_without_a_gpu_of_its_own_is_refused(process, number):
+    process(number, gpus=2)
     with pytest.raises(ModelError, match=f"process {number}.*no GPU of its own.*there are 2"):
         processes_of_run()
