@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas
 
-from probing.report.document import Column, Table
+from probing.report.document import Column, Part, Table
 from probing.report.kinds import (
     COUNT,
     COUNT_DIFFERENCE,
@@ -106,11 +106,17 @@ def pivot(
     across: str,
     notes: str = "",
     filters: int = 0,
-) -> Table:
+) -> Part:
     """A row for each value of `keys`, and for each value of `across` our number, the paper's and
-    their difference."""
+    their difference. Systems of the paper that were not run have no rows: the file of all numbers
+    has them."""
+    if "system" in keys:
+        rows = rows[rows["value"].notna().groupby(rows["system"]).transform("any")]
+    if rows.empty:
+        return NOTHING_RUN
     rows = rows.set_index([*keys])
     columns, cells = [Column(key, NAME) for key in keys], rows.index.unique().to_frame()
+    compared = ""
     for heading, of_heading in rows.groupby(across, sort=False):
         group = heading if isinstance(heading, str) else f"{across} = {heading}"
         number, of_difference = KINDS_OF.get(of_heading["measure"].iloc[0], (SIGNED, SIGNED))
@@ -119,9 +125,15 @@ def pivot(
             if of_heading[column].notna().any():
                 columns.append(Column(part, kind, group))
                 cells[group, part] = of_heading[column]
+            if column == "difference" and (group, part) in cells:
+                compared = _COMPARED
     lines = cells.where(cells.notna(), None).to_numpy().tolist()
-    return Table(name, title, columns, lines, notes, filters=filters)
+    return Table(name, title, columns, lines, f"{notes} {compared}".strip(), filters=filters)
 
+
+_COMPARED = "Difference: here less the paper's, both rounded as in print."
+
+NOTHING_RUN = "Empty: the table of inputs says why."
 
 NUMBERS = "numbers"
 

@@ -27,10 +27,11 @@ from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.inputs import Inputs
-from probing.paper.joined import Frame, ScoreRow, join, numbers, pivot
+from probing.paper.joined import NOTHING_RUN, Frame, ScoreRow, join, numbers, pivot
 from probing.report import figures, specs
 from probing.report.document import COLOURED, Figure, Part, Section, tested
 from probing.report.figures import COLOURS, INK, Points
+from probing.report.syntaxeval import SHOWN_SIMILARITY
 from probing.stats.intervals import FEW_CLUSTERS, corrected
 
 STUDY_CONFIG = syntaxeval.CONFIG
@@ -244,7 +245,7 @@ def sections(study: Study) -> list[Section]:
         of_all,
         ("system", "rule"),
         "measure",
-        "Over all pairs of a function and a node type. Deviation: of the sample. Difference: here less study.",
+        "Over all pairs of a function and a node type. Deviation: of the sample.",
     )
     tables = {}
     for name, (title, measures, notes) in _TABLES.items():
@@ -257,7 +258,9 @@ def sections(study: Study) -> list[Section]:
     return [
         Section("summary", "What was measured", summary, drawn=[numbers(study.frame)]),
         Section(
-            "similarities", "Figure 2 and Table 2. Similarities", [performance, tables["types"]]
+            "similarities",
+            "Figure 2 and Table 2. Similarities",
+            [_figure_2(by_type), performance, tables["types"]],
         ),
         Section("effects", "Figure 3 and Table 2. Causal effects", effects),
         Section("placebo", "Placebo: arms exchanged at random", [tables["placebo"]]),
@@ -272,21 +275,40 @@ def _inputs(study: Study) -> Iterator[list[str]]:
         yield [STUDY_CONFIG, source, name, result.signature, differs]
 
 
+def _figure_2(by_type: Frame) -> Part:
+    """The study's Figure 2: the mean similarity of T0 beside that of T1, by node type."""
+    rows = by_type[by_type["rule"] == SHOWN_SIMILARITY].set_index("group")
+    kinds = sorted(rows.index[rows["measure"] == PAIRED].unique())
+    looks = {T1: "T1: nodes of the type masked", T0: "T0: as many random sub-tokens"}
+    panels = {}
+    for system, of_system in rows[rows["value"].notna()].groupby("system", sort=False):
+        panels[system] = [
+            Points(label, of_arm["value"].reindex(kinds).tolist(), colour, arm == T0)
+            for (arm, label), colour in zip(looks.items(), (COLOURS[0], INK))
+            if len(of_arm := of_system[of_system["measure"] == f"{arm} mean"])
+        ]
+    title = "Mean Jaccard similarity of the trees of the code and of what is restored."
+    alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
+    draw = partial(figures.rows, kinds, panels)
+    return Figure("types", title, alt, "types", draw) if kinds else NOTHING_RUN
+
+
 def _figure_3(by_type: Frame) -> Part:
     """The study's Figure 3: ours, and the study's numbers."""
-    rows = by_type[by_type["rule"] == "jaccard"].set_index("group")
+    rows = by_type[by_type["rule"] == SHOWN_SIMILARITY].set_index("group")
     ours, published = rows[rows["measure"] == PAIRED], rows[rows["measure"] == ESTIMATOR]
     kinds = sorted(ours.index.unique())
     panels = {}
     for (system, paired), colour in zip(ours.groupby("system", sort=False), cycle(COLOURS)):
-        of_study = published.loc[published["system"] == system, "paper"].reindex(kinds).tolist()
+        of_study = published.loc[published["system"] == system, "paper"].reindex(kinds)
         panels[system] = [
-            Points("paired, with 95 % intervals", paired["value"].reindex(kinds).tolist(), colour),
-            Points("published", of_study, INK, needs_no_model=True),
+            Points("paired, with 95 % intervals", paired["value"].reindex(kinds).tolist(), colour)
         ]
+        if of_study.notna().any():
+            panels[system].append(Points("published", of_study.tolist(), INK, needs_no_model=True))
     title = (
         "Effect of masking a node type (T1 − T0) on the Jaccard similarity, here and in the study."
     )
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
     draw = partial(figures.rows, kinds, panels)
-    return Figure("effects", title, alt, "effects", draw) if kinds else "No model was given."
+    return Figure("effects", title, alt, "effects", draw) if kinds else NOTHING_RUN

@@ -20,16 +20,17 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from probing.evidence.scores import MEAN
 from probing.paper.cases import SHORT_FUNCTION
 from probing.paper.inputs import CODE, CONFIGS, NATURAL
-from probing.paper.joined import NUMBERS, Frame, numbers, pivot
+from probing.paper.joined import NOTHING_RUN, NUMBERS, Frame, numbers, pivot
 from probing.paper.measured import (
     BASELINE_SYSTEMS,
     BASELINES_ONLY,
+    OFFSET,
     Reproduction,
 )
 from probing.report import figures, specs
 from probing.report.dataset import offsets_figure
 from probing.report.document import Figure, Part, Section
-from probing.report.figures import COLOURS, INK, Line, Points
+from probing.report.figures import COLOURS, FAINT, INK, Line, Points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -103,7 +104,7 @@ def _inputs(reproduction: Reproduction) -> Iterator[list[str]]:
 def _score_table(reproduction: Reproduction, exhibit: Exhibit) -> Part:
     return pivot(
         exhibit.id,
-        exhibit.title,
+        "",  # the heading has it
         exhibit.select(reproduction),
         exhibit.keys,
         exhibit.across,
@@ -125,26 +126,32 @@ def _drawing(
 ) -> Part:
     """A drawing, if there is anything to draw."""
     if rows["value"].isna().all():
-        return "Empty: the table of inputs says why."
+        return NOTHING_RUN
     return Figure(exhibit.id, title, "The numbers are in the CSV file.", NUMBERS, draw)
 
 
 def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Part:
-    """Figure 2: the best model and the best baseline of each language."""
+    """Figure 2: the best model of each language and the offset baseline, here and in the paper."""
     rows = exhibit.select(reproduction)
-    looks = {"best model": COLOURS[0], "best baseline": INK}
-    kind = np.where(rows["system"].isin(BASELINE_SYSTEMS), "best baseline", "best model")
-    best = rows["value"].astype(float).groupby([rows["config"], kind]).max().unstack()
-    best = best.reindex(index=exhibit.configs, columns=[*looks])
-    points = [Points(name, best[name].tolist(), looks[name], looks[name] == INK) for name in looks]
-    title = "Top-1 UAS in percent, first token, mean of relations."
+    rows = rows[(rows["system"] == OFFSET) | ~rows["system"].isin(BASELINE_SYSTEMS)]
+    who = np.where(rows["system"] == OFFSET, "offset", "best model")
+    looks = {"value": ("here", COLOURS[0], INK), "paper": ("in the paper", COLOURS[5], FAINT)}
+    points = []
+    for column, (where, *colours) in looks.items():
+        best = rows[column].astype(float).groupby([rows["config"], who]).max().unstack()
+        best = best.reindex(index=exhibit.configs)
+        points += [
+            Points(f"{name}, {where}", best[name].tolist(), colour, name == "offset")
+            for name, colour in zip(("best model", "offset"), colours)
+        ]
+    title = "Top-1 UAS of the best model and of the best offset, first token, mean of relations."
     names = [LANGUAGES[config].title for config in exhibit.configs]
     return _drawing(exhibit, rows, title, partial(figures.rows, names, {"UAS, %": points}))
 
 
 def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Part:
     """Figure 3: the mean offset of each relation."""
-    title = "Relations by their mean offset, from the head to the dependent, in all splits."
+    title = "Tokens from the head to the dependent, mean of each relation, in all splits."
     rows = exhibit.select(reproduction)
     return _drawing(exhibit, rows, title, partial(offsets_figure, reproduction.counted))
 
@@ -170,9 +177,8 @@ def _curves(reproduction: Reproduction, exhibit: Exhibit) -> Part:
     return _drawing(exhibit, rows, title, partial(figures.curves, panels))
 
 
-_OF_ROUNDED = "Percent; difference: here less paper, both rounded to one digit."
 _HEADS = (
-    f"{_OF_ROUNDED} At k = 1, in the order of the paper, whose Table 6 is the first and the last five relations of "
+    "Percent, at k = 1, in the order of the paper, whose Table 6 is the first and the last five relations of "
     "Tables 9 and 11. Beside a score stands the head (layer-head, from 0), or how many tokens the best offset is. The "
     "paper gives these numbers for CuBERT alone."
 )
@@ -183,7 +189,7 @@ _means = partial(
     means=True,
     keys=("config", "system", "differs"),
     across="k",
-    notes=_OF_ROUNDED,
+    notes="Percent.",
 )
 _by_relation = partial(
     Exhibit, draw=_score_table, keys=("config", "group"), across="system", notes=_HEADS
@@ -230,21 +236,46 @@ EXHIBITS = (
         notes="Percent of the reading tokens of edges, each once in a function, whose largest weight is on a token of "
         "that kind. Head: layer-head, from 0.",
     ),
-    Exhibit("Figure 2", "Code and natural language", _preview, tuple(CONFIGS), means=True),
-    Exhibit("Figure 3", "Offsets", _offsets_figure, tuple(CONFIGS), measures=("offset",)),
+    Exhibit(
+        "Figure 2",
+        "The best model beside the offset baseline",
+        _preview,
+        tuple(CONFIGS),
+        means=True,
+    ),
+    Exhibit(
+        "Figure 3",
+        "Relations by their mean offset",
+        _offsets_figure,
+        tuple(CONFIGS),
+        measures=("offset",),
+    ),
     _over_k(
         "Figure 4",
-        "Java with and without semicolons, last token",
+        "Over k: Java with and without semicolons, last token",
         configs=_SEMICOLONS,
         rules=("last",),
     ),
-    _over_k("Figure 6", "Code, first and any token of the dependent", rules=("first", "any")),
-    _over_k("Figure 7", "English", configs=("english",)),
-    _over_k("Figure 8", "German", configs=("german",)),
-    _over_k("Figure 16", "Java and its delimiters, last token", configs=_JAVA, rules=("last",)),
-    _over_k("Figure 17", "Java and its delimiters, any token", configs=_JAVA, rules=("any",)),
-    _over_k("Figure 18", "Python and its delimiters, any token", configs=_PYTHON, rules=("any",)),
-    _over_k("Figure 19", "Python and its delimiters, last token", configs=_PYTHON, rules=("last",)),
+    _over_k(
+        "Figure 6", "Over k: code, first and any token of the dependent", rules=("first", "any")
+    ),
+    _over_k("Figure 7", "Over k: English", configs=("english",)),
+    _over_k("Figure 8", "Over k: German", configs=("german",)),
+    _over_k(
+        "Figure 16", "Over k: Java and its delimiters, last token", configs=_JAVA, rules=("last",)
+    ),
+    _over_k(
+        "Figure 17", "Over k: Java and its delimiters, any token", configs=_JAVA, rules=("any",)
+    ),
+    _over_k(
+        "Figure 18", "Over k: Python and its delimiters, any token", configs=_PYTHON, rules=("any",)
+    ),
+    _over_k(
+        "Figure 19",
+        "Over k: Python and its delimiters, last token",
+        configs=_PYTHON,
+        rules=("last",),
+    ),
     Exhibit("Figures 1, 5 and 9 to 15", "Single functions", _cases),
 )
 """What the paper has, by its captions; line breaks and semicolons are the delimiters."""

@@ -122,6 +122,7 @@ def histograms(panels: Mapping[str, Sequence[float]]) -> Figure:
         axis.hist(numbers, bins=20)
         axis.set_title(title)
         axis.set_xlabel("offset: tokens from the head to the dependent")
+        axis.locator_params(axis="y", integer=True)
     axes[0][0].set_ylabel("relations")
     return figure
 

@@ -34,6 +34,9 @@ from probing.stats.intervals import (
 PERCENT_UNIT = "percent"
 """The unit of hits, which are counted: a thing is hit or not, and a score is a percentage."""
 
+SHARE_UNIT = "share"
+"""The unit of amounts between 0 and 1, such as similarities."""
+
 Measure = Hashable
 """By what a system is scored, such as a rule and k, or an outcome."""
 
@@ -269,18 +272,24 @@ class Hits:
 
     def mean(self, system: str, against: str | None = None) -> Estimate:
         """The mean over groups, (M,), or the difference to that of another system, with p; NaN
-        without any group. Of percent, bounds end at 0 and 100, which a few clusters may pass."""
+        without any group. Bounds are within those of the unit."""
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
         mean = self.drawn._of_mean(system, against)
-        if against is not None:
-            return mean_estimate(mean.value, mean.influence, mean.share, mean.added)
-        estimate = mean_estimate(mean.value, mean.influence, mean.share)
-        if self.unit != PERCENT_UNIT:
+        tested = None if against is None else mean.added
+        return self._within(
+            mean_estimate(mean.value, mean.influence, mean.share, tested), against is not None
+        )
+
+    def _within(self, estimate: Estimate, difference: bool) -> Estimate:
+        """With bounds that end where shares and their differences do, which a few clusters may
+        pass. Amounts, such as bits, have no ends."""
+        if self.unit not in (PERCENT_UNIT, SHARE_UNIT):
             return estimate
-        low = np.clip(estimate.low, 0, 100)
-        high = np.clip(estimate.high, 0, 100)
+        least = -self.scale if difference else 0
+        low = np.clip(estimate.low, least, self.scale)
+        high = np.clip(estimate.high, least, self.scale)
         return estimate._replace(low=low, high=high)
 
     def by_group(self, system: str, against: str | None = None) -> Estimate:
@@ -340,7 +349,7 @@ class Hits:
             influence = influence_of(added, part)
             tested = None if against is None else added
             estimate = mean_estimate(added.sum(axis=1), influence, part, tested)
-            return np.stack(estimate[:4])
+            return np.stack(self._within(estimate, against is not None)[:4])
         if against is None:
             shares, _ = wilson(group.sums[system], group.n, group.worth)
             unknown = np.full(len(self.measures), np.nan)

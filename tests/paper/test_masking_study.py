@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import statistics
 
+import numpy as np
 import pytest
 from conftest import figures_unrendered
 from support.commands import run
@@ -18,7 +19,10 @@ from probing.instruments.masking.result import MaskResult
 from probing.models.location import TINY, embedded_model
 from probing.paper import masking_study
 from probing.paper import reproduce as module
-from probing.paper.masking_study import published_name, text
+from probing.paper.inputs import Inputs
+from probing.paper.masking_study import Study, published_name, text
+from probing.report import figures
+from probing.stats.hits import Hits
 
 LIMIT = 6
 """Functions: what is checked are sums that a test works out again, for each node type, whatever their number."""
@@ -69,9 +73,13 @@ def rows_of(made, name):
     return csv_rows(made / f"report/tables/{name}.csv")
 
 
+def _result(made):
+    return MaskResult.load(next((made / "results").glob("CodeBERTa*.masking.*.json")))
+
+
 def arms(made, similarity):
     """Node type -> T1 and T0 of its functions, read from the rows of the ledger one by one."""
-    result = MaskResult.load(next((made / "results").glob("CodeBERTa*.masking.*.json")))
+    result = _result(made)
     copies: dict[tuple[str, int], list[float]] = {}
     for row in result.ledger.rows:
         kind = result.ledger.node_types[row["node_type"]]
@@ -112,13 +120,13 @@ def test_similarities_are_means_over_functions_and_node_types(made):
     assert float(row["T1 mean: difference"]) == pytest.approx(round(here, 2) - 0.78)
     (inputs,) = rows_of(made, "inputs")
     assert inputs["differs"] == "parser, data"
-    others = [
-        row
-        for row in rows_of(made, "performance")
-        if row["system"] == "microsoft/codebert-base-mlm"
-    ]
-    assert len(others) == 3
-    assert all(row["T1 mean: here"] == "" and row["T1 mean: paper"] for row in others)
+
+
+def test_models_that_were_not_run_are_in_the_file_of_numbers_alone(made):
+    for name in ("performance", "types", "effects"):
+        assert {row["system"] for row in rows_of(made, name)} == {STUDY}
+    systems = {row["system"] for row in rows_of(made, "numbers")}
+    assert systems == {STUDY, "microsoft/codebert-base-mlm"}
 
 
 def test_p_of_effects_is_corrected(made):
@@ -177,7 +185,38 @@ def test_every_number_is_in_one_file_and_the_effects_in_a_figure(made):
         bool(row["study's estimator: here"] and row["study's estimator: paper"]) for row in effects
     )
     assert sum(bool(row["paper"] and row["value"]) for row in rows) == beside
-    assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"effects"}
+    drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
+    assert drawn == {"effects", "types"}
+
+
+def test_figure_2_has_both_arms_of_each_node_type(made, monkeypatch):
+    """And Figure 3 no entry for what is not drawn."""
+    frame = Study(Inputs({}, {}, {}, None), 0, {"a": _result(made)}).frame
+    drawn = []
+    monkeypatch.setattr(figures, "rows", lambda names, panels: drawn.append((names, panels)))
+    for draw in (masking_study._figure_2, masking_study._figure_3):
+        draw(frame[frame["group"] != masking_study.ALL]).draw()
+    (kinds, panels), (_, effects) = drawn
+    masked, control = panels["a"]
+    pairs = arms(made, "jaccard")
+    assert kinds == sorted(pairs)
+    for place, points in enumerate((masked, control)):
+        means = [statistics.fmean(pair[place] for pair in pairs[kind]) for kind in kinds]
+        assert points.values == pytest.approx(means)
+    assert [points.label for points in effects["a"]] == ["paired, with 95 % intervals"]
+
+
+def test_bounds_of_similarities_end_where_their_differences_do():
+    """Of six functions, the interval of the mean would reach beyond -1."""
+    differences = np.array([0.0, -1, -1, -1, -1, -1])
+    sums = {"T1": 1 + differences, "T0": np.ones(6)}
+    rows = {system: values[None] for system, values in sums.items()}
+    limits = {}
+    for unit in ("share", "nats"):
+        hits = Hits.of_rows(np.arange(6), ["a"] * 6, rows, ("jaccard",), unit=unit)
+        limits[unit] = [hits.by_group("T1", "T0").low[0, 0], hits.mean("T1", "T0").low[0]]
+    assert limits["share"] == [-1, -1]
+    assert max(limits["nats"]) < -1
 
 
 @pytest.mark.usefixtures("unrendered")

@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 
 from probing.instruments.masking.result import FLOORS, HITS, OUTCOMES, MaskResult
-from probing.stats.hits import Hits
+from probing.stats.hits import SHARE_UNIT, Hits
 
 ARMS = T1, T0 = "T1", "T0"
 """The nodes of the type are masked; its controls are, of which a function has the mean."""
 
-UNITS = dict.fromkeys(OUTCOMES, "share") | {"log_probability": "nats"}
+UNITS = dict.fromkeys(OUTCOMES, SHARE_UNIT) | {"log_probability": "nats"}
 
 _COUNTS = {"restored": HITS, "commonest": "commonest"}
 """Outcome -> the column that counts the masked sub-tokens."""
