@@ -8,12 +8,14 @@ CODESYNTAX_CACHE names; if that is empty, nothing is kept or read. It can be del
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -53,8 +55,9 @@ def private(folder: Path) -> Path:
 
 
 def key(made_of: Any) -> str:
-    """A digest of `made_of` (any JSON), the versions of the libraries, and our code."""
-    text = json.dumps([made_of, versions(), _code_digest()], sort_keys=True)
+    """A digest of `made_of` (any JSON), the versions of all libraries that we require, and our
+    code."""
+    text = json.dumps([made_of, versions(), _required(), _code_digest()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -96,6 +99,18 @@ def versions() -> dict[str, str]:
 
 
 _version = functools.cache(importlib.metadata.version)  # reads files
+
+
+@functools.cache
+def _required() -> dict[str, str]:
+    """The installed versions of what we require: grammars and optimisers, too."""
+    versions = {}
+    for requirement in importlib.metadata.requires("codesyntax") or []:
+        name = re.split(r"[^\w.-]", requirement)[0]
+        if "extra" not in requirement:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                versions[name] = _version(name)
+    return versions
 
 
 @functools.cache

@@ -21,8 +21,9 @@ labels:
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
@@ -188,6 +189,26 @@ class Functions(NamedTuple):
     def each_row(self) -> Iterator[Row]:
         """The rows of the functions, as of `rows`."""
         return chain.from_iterable(rows(self.table, self.limit))
+
+    @property
+    def with_repositories(self) -> str:
+        """The digest of `labels` and of the repository of each function, which folds are made by."""
+        names = self.table["repo"].to_pylist() if "repo" in self.table.column_names else []
+        read = [names[place] for place in _split_places(self.table, self.limit)] if names else []
+        return hashlib.sha256(json.dumps([self.labels, read]).encode()).hexdigest()[:12]
+
+
+def read_validation(data: Functions, **options: Any) -> Functions:
+    """The functions of the split validation of the same dataset; `options` as of `read_functions`.
+
+    Raises DatasetError for a loaded dataset of one split, which has no other.
+    """
+    if not isinstance(data.location, StrPath | Mapping):
+        raise DatasetError(
+            "the dataset is one split, and another one, validation, is learned from: pass a folder, an id, or a "
+            "DatasetDict of both"
+        )
+    return read_functions(data.location, data.config, "validation", **options)
 
 
 def read_functions(

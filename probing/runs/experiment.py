@@ -13,7 +13,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -68,28 +68,46 @@ class Prepared(NamedTuple, Generic[F]):
     functions: list[F]
 
 
+ANY_BATCHES = "numbers are the same in any batches, but for near ties"
+
+NOT_ASKED = "not asked"
+"""In the metadata of a field of an experiment: why it is no setting. No number depends on it, or the
+key of a run has it otherwise."""
+
+
 @dataclass
 class Experiment(ABC, Generic[F, R]):
     """One instrument, on one model and the functions of one split.
 
-    RESULT: what it gives; PART: functions per part of the ledger, the most that an interrupted run
-    loses; SETTING_FIELDS: the fields that are settings of the result, too. `ran`: whether any part
-    was run, and not read.
+    Every field is a setting of the result, and in the key of its run in the cache, unless its
+    metadata say why it is NOT_ASKED. RESULT: what it gives; PART: functions per part of the ledger, the most that an
+    interrupted run loses. `ran`: whether any part was run, and not read.
     """
 
     RESULT: ClassVar[type[Result]]
     PART: ClassVar[int] = 8
-    SETTING_FIELDS: ClassVar[tuple[str, ...]] = ()
 
-    session: Session
-    data: Functions
-    ran: bool = field(default=False, init=False)
+    session: Session = field(metadata={NOT_ASKED: "the key has all of it that counts"})
+    data: Functions = field(metadata={NOT_ASKED: "the key has its name, part, control and labels"})
+    ran: bool = field(default=False, init=False, metadata={NOT_ASKED: "how a run went"})
+
+    @classmethod
+    def asked_fields(cls) -> list[str]:
+        """The names of the fields that are settings."""
+        return [each.name for each in fields(cls) if NOT_ASKED not in each.metadata]
+
+    @property
+    def learned_from(self) -> Mapping[str, str | None]:
+        """The settings that say what is read beside `data`: name -> digest, such as of the labels of
+        validation."""
+        return {}
 
     @property
     def asked(self) -> Mapping[str, Any]:
         """Everything but the model and the data on which the ledger depends, as JSON: the cache
-        finds a run by it."""
-        return {name: getattr(self, name) for name in self.SETTING_FIELDS}
+        finds a run by it, and its settings have it."""
+        own = {name: getattr(self, name) for name in self.asked_fields()}
+        return {**own, **self.learned_from}
 
     @abstractmethod
     def prepare(self) -> Prepared[F]:
@@ -110,7 +128,7 @@ class Experiment(ABC, Generic[F, R]):
             data, settings.config, settings.split, limit=settings.limit, control=control, seed=seed
         )
         return cls(
-            session, functions, **{name: getattr(settings, name) for name in cls.SETTING_FIELDS}
+            session, functions, **{name: getattr(settings, name) for name in cls.asked_fields()}
         )
 
     def prepared(
@@ -128,7 +146,7 @@ class Experiment(ABC, Generic[F, R]):
         `readable`: none that `lacks`.
 
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
-        provenance that other instruments do not have, except SETTING_FIELDS.
+        provenance that other instruments do not have, except those `asked`.
         """
         data = self.data
         provenance = self.RESULT.PROVENANCE
@@ -147,7 +165,7 @@ class Experiment(ABC, Generic[F, R]):
             "split": data.split,
             "limit": data.limit,
             "max_length": self.session.max_length,
-            **{name: getattr(self, name) for name in self.SETTING_FIELDS},
+            **self.asked,
             **settings,
         }
         if issubclass(kind, ControlledSettings):

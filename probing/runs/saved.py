@@ -79,8 +79,8 @@ class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
     VERSION: of the instrument, in the field VERSIONED, raised whenever the same settings give other
-    numbers; SIGNATURE_FIELDS: the kind of its signature, and the names of the parts that follow
-    those of all runs.
+    numbers; SIGNATURE_FIELDS: the kind of its signature, and the order of the parts that follow
+    those of all runs; settings that it does not name follow.
     """
 
     VERSION: ClassVar[int]
@@ -121,8 +121,10 @@ class Provenance(Record):
         """The signature of a run with these settings. `values`: those of the parts that are no
         settings."""
         kind, parts = cls.SIGNATURE_FIELDS
-        known = {**settings.signature_fields(), cls.VERSIONED: cls.VERSION, **values}
-        return Signature.of(kind, settings, **{name: known[name] for name in parts})
+        of_settings = settings.signature_fields()
+        known = {**of_settings, cls.VERSIONED: cls.VERSION, **values}
+        names = dict.fromkeys([*parts, *of_settings])
+        return Signature.of(kind, settings, **{name: known[name] for name in names})
 
     def signature(self, **counts: int) -> Signature:
         """The signature of the ledger, of which some counts are parts."""

@@ -99,8 +99,11 @@ class RunSettings(Record):
         )
 
     def signature_fields(self) -> dict[str, Any]:
-        """The fields by name, as signatures have them."""
-        return dict(self)
+        """The fields by name, as signatures have them; all have those of RunSettings, as
+        `Signature.of` writes them, but for `max_length`."""
+        return {"max_length": self.max_length} | {
+            name: value for name, value in self if name not in RunSettings.model_fields
+        }
 
 
 class RankingSettings(RunSettings):
@@ -110,6 +113,9 @@ class RankingSettings(RunSettings):
     weights: Literal["attention"] = BY_ATTENTION
     # the token before the text of a decoder whose tokenizer puts none there
     begin: Number | None = NO_TOKEN
+
+    def signature_fields(self) -> dict[str, Any]:
+        return {**super().signature_fields(), "weights": None}
 
 
 class ControlledSettings(RankingSettings):
@@ -130,6 +136,8 @@ class ControlledSettings(RankingSettings):
         return {
             **super().signature_fields(),
             "control": self.control and f"{self.control}/{self.seed}",
+            "seed": None,
+            "pool": None,
         }
 
     @property

@@ -182,7 +182,7 @@ def test_controls(inform, dataset_folder, control):
     found = inform(control=control, seed=3)
     split = {"limit": 20, "control": control, "seed": 3}
     validation = read_functions(dataset_folder, "python", "validation", **split)
-    assert found.settings.learned_on == validation.labels
+    assert found.settings.learned_on == validation.with_repositories != validation.labels
     assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
     adds = added(hits(found)["bits"])
     assert all(estimate.low <= 0.005 for estimate in adds.values() if estimate.low)

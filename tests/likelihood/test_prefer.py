@@ -351,6 +351,22 @@ def test_the_surface_rival_is_fitted_on_validation(decoder, data):
 
 
 @pytest.mark.slow
+def test_other_validation_pairs_are_another_run(decoder, data, tmp_path, monkeypatch):
+    """The rival learns the opposite from them, and neither the cache nor a folder has that run."""
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    opposite = datasets.Dataset.from_list(
+        [{**row, "good": row["bad"], "bad": row["good"]} for row in PAIRS]
+    )
+    first, other = (
+        prefer(decoder, datasets.DatasetDict(test=data, validation=pairs), output=tmp_path / "out")
+        for pairs in (data, opposite)
+    )
+    assert (first.accuracy.surface, other.accuracy.surface) == (100, 0)
+    assert first.signature != other.signature
+    assert len([*(tmp_path / "out").glob("*.json")]) == 2
+
+
+@pytest.mark.slow
 def test_intervals_are_over_repositories(decoder, data):
     """Twice the same pairs in each repository are no more evidence, and few repositories give no interval."""
     ledger = prefer(decoder, data).ledger

@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
 
 import datasets
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 from support.commands import python
 from support.files import contents
 
+from codesyntax_dataset.errors import DatasetError
 from probing import probe
 from probing.evidence.verify import verify
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.attention.runner import Runner
+from probing.instruments.registry import INSTRUMENTS
 from probing.models import cache_dir
 from probing.runs import data, experiment
 from probing.runs.data import label_digest
+from probing.runs.ledger_file import INFORMATION, SILENCING
 from probing.runs.session import Session
 
 pytestmark = pytest.mark.slow
@@ -145,6 +150,45 @@ def test_everything_that_matters_is_in_the_key(
         patch.setattr(experiment, "default_device", lambda: "cuda")
         assert key(device=None) == keys["device"]
     assert key(shutil.copytree(tiny_model, tmp_path / "copy" / tiny_model.name)) == keys[""]
+
+
+def test_a_field_of_an_experiment_counts_unless_it_says_why_not(place, tiny_model, few_functions):
+    """In the key; and the settings of the result refuse what they have no field for."""
+
+    @dataclass
+    class Toy(Probing):
+        factor: int = 1
+
+    functions = data.read_functions(few_functions, "python", "test", limit=2)
+
+    def toy(**given):
+        return Toy(Session(str(tiny_model), device="cpu"), functions, **given)
+
+    assert experiment._slot(toy()).key != experiment._slot(toy(factor=100)).key
+    assert experiment._slot(toy()).key == experiment._slot(toy(batch_tokens=64)).key
+    with pytest.raises(ValidationError, match="factor"):
+        experiment.run(toy())
+
+
+@pytest.mark.parametrize("name", INSTRUMENTS)
+def test_what_is_in_no_key_says_why(name):
+    kind = INSTRUMENTS[name].experiment
+    reasons = {each.name: each.metadata.get(experiment.NOT_ASKED) for each in fields(kind)}
+    assert {*kind.asked_fields()} == {each for each, reason in reasons.items() if reason is None}
+    assert {each for each, reason in reasons.items() if reason is not None} <= {
+        *("session", "data", "ran"),
+        *("batch_tokens", "probes"),
+    }
+
+
+def test_every_library_that_is_required_is_in_the_key(monkeypatch):
+    """A grammar, and the optimiser that fits rivals, are in no VERSIONS."""
+    versions = cache_dir._required()
+    assert {"scipy", "rapidfuzz", "tree-sitter", "tree-sitter-python", "torch"} <= {*versions}
+    assert not {"pytest", "mypy"} & {*versions}
+    key = cache_dir.key("x")
+    monkeypatch.setattr(cache_dir, "_required", lambda: {**versions, "scipy": "0.0"})
+    assert cache_dir.key("x") != key
 
 
 def test_code_in_every_room_counts(tmp_path, monkeypatch):
@@ -318,3 +362,14 @@ def test_a_model_on_the_hub_is_known_by_its_commit(dataset_folder, tmp_path, req
     """Two small requests tell that a branch has not moved. Clients read the Hub's address when they are imported."""
     tests = str(request.path.parents[1])
     python(HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder)))
+
+
+@pytest.mark.parametrize("name", [SILENCING, INFORMATION])
+def test_one_split_alone_is_not_learned_from_and_scored(name, tiny_model, dataset_folder):
+    """It would be both test and validation."""
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()[:6]
+    alone = data.read_functions(datasets.Dataset.from_list(rows), "python", "test")
+    kind = INSTRUMENTS[name].experiment
+    given = {"edges": 10} if name == INFORMATION else {}
+    with pytest.raises(DatasetError, match="DatasetDict of both"):
+        kind(Session(str(tiny_model)), alone, **given).asked  # noqa: B018 - a property

@@ -3,9 +3,10 @@ the same bytes, and runs nothing twice."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from support.files import contents
-from support.models.minimal_pairs import pairs_folder, tiny_decoder
+from support.models.minimal_pairs import PAIRS, pairs_folder, tiny_decoder
 from support.models.random_models import byte_model
 
 from probing import ablate, inform, mask, merge, prefer, probe, surprise
@@ -14,6 +15,7 @@ from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import ablate as silencing
 from probing.instruments.silencing import choose as heads_of
 from probing.models.location import TINY_DECODER
+from probing.runs import data, experiment
 from probing.runs.ledger_file import (
     ATTENTION,
     INFORMATION,
@@ -51,7 +53,7 @@ def places(tiny_model, few_functions, tmp_path_factory):
         "decoder": tiny_decoder(folder / "decoder"),
         "embedded": TINY_DECODER,
         "sample": few_functions,
-        "pairs": pairs_folder(folder / "pairs"),
+        "pairs": pairs_folder(folder / "pairs", validation=PAIRS[::3]),
     }
     return {name: str(place) for name, place in made.items()}
 
@@ -60,8 +62,8 @@ def places(tiny_model, few_functions, tmp_path_factory):
 def instrument(request):
     """In small parts; heads of random weights, which do not beat a guess, are silenced, too; one penalty is tried."""
     with pytest.MonkeyPatch.context() as patch:
-        experiment = INSTRUMENTS[request.param].experiment
-        patch.setattr(experiment, "PART", PARTS.get(request.param, 3))
+        kind = INSTRUMENTS[request.param].experiment
+        patch.setattr(kind, "PART", PARTS.get(request.param, 3))
         patch.setattr(silencing, "REFERENCE", 5)
         patch.setattr(learn, "SURFACE_PENALTIES", (2.0,))
         patch.setattr(heads_of, "beats_guess", lambda ledger, *_: {*ledger.relations})
@@ -84,15 +86,15 @@ def whole(measure, tmp_path_factory):
 
 
 @pytest.fixture
-def experiment(instrument):
+def kind(instrument):
     return INSTRUMENTS[instrument].experiment
 
 
 def test_an_interrupted_run_goes_on(
-    instrument, measure, experiment, whole, tmp_path, monkeypatch, capsys
+    instrument, measure, kind, whole, tmp_path, monkeypatch, capsys
 ):
     """Stopped in its second part. It says how far it is, and of what."""
-    real, parts = experiment.run, []
+    real, parts = kind.run, []
 
     def run(self, part, bar):
         parts.append([function.index for function in part])
@@ -100,7 +102,7 @@ def test_an_interrupted_run_goes_on(
             raise KeyboardInterrupt
         return real(self, part, bar)
 
-    monkeypatch.setattr(experiment, "run", run)
+    monkeypatch.setattr(kind, "run", run)
     with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         measure(output=tmp_path)
     assert len([*tmp_path.glob(".*.parts/*.parquet")]) == 1
@@ -120,18 +122,77 @@ def test_shards_are_merged(measure, whole, tmp_path, tmp_path_factory):
     assert contents(tmp_path).items() <= whole.items()
 
 
-def test_a_finished_run_is_not_run_again(measure, experiment, whole, tmp_path, monkeypatch):
+def test_a_finished_run_is_not_run_again(measure, kind, whole, tmp_path, monkeypatch):
     for name, content in whole.items():
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(experiment, "run", lambda *_: pytest.fail("run again"))
+    monkeypatch.setattr(kind, "run", lambda *_: pytest.fail("run again"))
     measure(output=tmp_path)
     assert contents(tmp_path) == whole
 
 
-def test_the_cache_has_it(measure, experiment, whole, tmp_path_factory, monkeypatch):
+def test_the_cache_has_it(measure, kind, whole, tmp_path_factory, monkeypatch):
     cache, folder = (tmp_path_factory.mktemp(name) for name in ("cache", "new"))
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
     measure()
-    monkeypatch.setattr(experiment, "prepare", lambda _: pytest.fail("prepared again"))
+    monkeypatch.setattr(kind, "prepare", lambda _: pytest.fail("prepared again"))
     measure(output=folder)
     assert contents(folder) == whole
+
+
+# --- what is in the key of a run
+
+
+def asked(measure, monkeypatch):
+    """The experiment of a run that is not made, and its key."""
+
+    class Found(Exception):
+        pass
+
+    def slot(experiment, real=experiment._slot):
+        raise Found(experiment, real(experiment).key)
+
+    with monkeypatch.context() as patch, pytest.raises(Found) as found:
+        patch.setattr(experiment, "_slot", slot)
+        measure()
+    return found.value.args
+
+
+def altered(changed):
+    """Loading, with other values in these columns of a split: those of the next row, and an edge less."""
+
+    def load(location, config, split, real=data.load_functions):
+        table, name = real(location, config, split)
+        for column in (column for of, column in changed if of == split):
+            values = table[column].to_pylist()
+            values = [*values[1:], values[0]]
+            if column == "repo":
+                values = [f"{number // 3}" for number in range(len(values))]
+            place = table.schema.get_field_index(column)
+            table = table.set_column(place, column, pa.array(values, table[column].type))
+        return table, name
+
+    return load
+
+
+COLUMNS = {*data.FUNCTION_COLUMNS, *data.PAIR_COLUMNS, "repo"}
+
+
+def test_all_that_is_read_is_in_the_key(instrument, measure, whole, places, tmp_path, monkeypatch):
+    """Each column of each split alone: other values give another key, or nobody reads them."""
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    config = "python_pairs" if instrument == PREFERENCE else "python"
+    location = places[RUNS[instrument][2]]
+    _, key = asked(measure, monkeypatch)
+    unread = set()
+    for split in ("test", "validation"):
+        table, _ = data.load_functions(location, config, split)
+        for column in COLUMNS & {*table.column_names}:
+            with monkeypatch.context() as patch:
+                patch.setattr(data, "load_functions", altered({(split, column)}))
+                if asked(measure, monkeypatch)[1] == key:
+                    unread.add((split, column))
+    assert ("test", "relations" if config == "python" else "good") not in unread
+    monkeypatch.setattr(data, "load_functions", altered(unread))
+    monkeypatch.setenv("CODESYNTAX_CACHE", "")
+    measure(output=tmp_path)
+    assert contents(tmp_path) == whole

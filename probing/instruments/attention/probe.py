@@ -8,7 +8,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +30,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.models.location import ModelSource, checkpoints, step_of, trainings
 from probing.runs.data import read_functions, rows
-from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -110,10 +110,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     RESULT = ProbeResult
     PART = 64
-    SETTING_FIELDS = ("direction",)
 
     direction: str | None = None
-    batch_tokens: int | None = None
+    batch_tokens: int | None = field(default=None, metadata={NOT_ASKED: ANY_BATCHES})
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -33,7 +33,7 @@ from probing.instruments.information.result import (
 )
 from probing.instruments.information.surface import Surface, WordClasses
 from probing.models.location import ModelSource
-from probing.runs.data import Functions, read_functions
+from probing.runs.data import Functions, read_functions, read_validation
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
 from probing.runs.session import Session
@@ -103,13 +103,12 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     RESULT = InformationResult
     PART = 32
-    SETTING_FIELDS = ("edges",)
 
     edges: int
 
     @property
-    def asked(self) -> Mapping[str, object]:
-        return {**super().asked, "learned_on": self.validation.data.labels}
+    def learned_from(self) -> Mapping[str, str | None]:
+        return {"learned_on": self.validation.data.with_repositories}
 
     @cached_property
     def probing(self) -> Probing:
@@ -120,14 +119,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     def validation(self) -> Probing:
         """That of the split validation."""
         data = self.data
-        functions = read_functions(
-            data.location,
-            data.config,
-            "validation",
-            limit=data.limit,
-            control=data.control,
-            seed=data.seed,
-        )
+        functions = read_validation(data, limit=data.limit, control=data.control, seed=data.seed)
         return Probing(self.session, functions)
 
     @cached_property
@@ -187,10 +179,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             functions,
             skips,
             "has an edge of a relation that is learned",
-            settings={
-                "learned_on": self.validation.data.labels,
-                "begin": encoder.begin,
-            },
+            settings={"begin": encoder.begin},
             run={"layers": encoder.layers, "heads": encoder.heads},
             left_out=dict(zip(NOT_ASKED, (same, not_drawn, not_learned))),
             learned={name: fitted.outcome for name, fitted in sorted(self.learned.items())},

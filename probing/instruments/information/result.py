@@ -110,7 +110,7 @@ class InformationSettings(ControlledSettings):
 
     KIND = (ledger_file.INFORMATION,)
 
-    learned_on: str  # digest of the labels of the split validation
+    learned_on: str  # digest of the labels and repositories of the split validation
     edges: int  # the most that are drawn of a relation and split
 
     def signature_fields(self) -> dict[str, Any]:

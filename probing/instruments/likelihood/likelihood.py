@@ -52,8 +52,8 @@ from probing.instruments.masking.fill import Copy, Passes
 from probing.instruments.masking.mask import chosen_types
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language, exact_offsets
-from probing.runs.data import load_functions, pairs, read_functions
-from probing.runs.experiment import Experiment, F, Prepared, R, run
+from probing.runs.data import Functions, pairs, read_functions, read_validation
+from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, F, Prepared, R, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Scoring(Experiment[F, R]):
 
     PART = 128
 
-    batch_tokens: int | None = None
+    batch_tokens: int | None = field(default=None, metadata={NOT_ASKED: ANY_BATCHES})
 
     @cached_property
     def model(self) -> ScoringModel:
@@ -190,19 +190,28 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     def _exceeds_length(self, pair: EncodedPair) -> bool:
         return len(pair.ids) > self.model.longest
 
-    def _by_surface(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """The verdicts (P,) of a rival fitted on validation pairs, as in the ledger; UNKNOWN
-        without these."""
+    @cached_property
+    def validation(self) -> Functions | None:
+        """The pairs on which a rival is fitted, if there are others than those that are scored."""
         data = self.data
-        unknown = np.full(len(rows), UNKNOWN)
         if data.split == "validation" or not isinstance(data.location, StrPath | Mapping):
-            return unknown
+            return None
         try:
-            validation, _ = load_functions(data.location, data.config, "validation")
+            return read_validation(data)
         except UnknownName:  # there is no such split
-            return unknown
-        texts = tuple(zip(validation["good"].to_pylist(), validation["bad"].to_pylist()))
-        rival = _fitted(texts, language_of(data.config).keywords)
+            return None
+
+    @property
+    def learned_from(self) -> Mapping[str, str | None]:
+        return {"fitted_on": self.validation and self.validation.labels}
+
+    def _by_surface(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """The verdicts (P,) of the rival, as in the ledger; UNKNOWN without validation pairs."""
+        if self.validation is None:
+            return np.full(len(rows), UNKNOWN)
+        table = self.validation.table
+        texts = tuple(zip(table["good"].to_pylist(), table["bad"].to_pylist()))
+        rival = _fitted(texts, language_of(self.data.config).keywords)
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
@@ -345,13 +354,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
     """Measures the surprisal of nodes; arguments as of `surprise`, node types by name."""
 
     RESULT = SurprisalResult
-    SETTING_FIELDS = ("node_types",)
 
     node_types: Sequence[str] = ()
-
-    @property
-    def asked(self) -> Mapping[str, object]:
-        return {**super().asked, "parser": parser_version(language_of(self.data.config).name)}
 
     def prepare(self) -> Prepared[TokenizedFunction]:
         model = self.model
@@ -372,7 +376,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             asked,
             skips,
             "has a node that can be compared",
-            run={"parser": self.asked["parser"]},
+            run={"parser": parser_version(language_of(self.data.config).name)},
             unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
         )
 

@@ -109,6 +109,9 @@ class PreferenceSettings(ControlledSettings):
 
     KIND = (ledger_file.PREFERENCE,)
 
+    # digest of the labels of validation pairs, on which the surface rival is fitted; None without
+    fitted_on: str | None
+
 
 class PreferenceRun(Circumstances):
     """The circumstances of the run. `scores`: log-probabilities of a decoder, or those of a masked
@@ -120,8 +123,8 @@ class PreferenceRun(Circumstances):
 class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs."""
 
-    VERSION = 5  # of scoring
-    SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control")
+    VERSION = 6  # of scoring
+    SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control", "fitted_on")
 
     settings: PreferenceSettings
     version: int

@@ -8,8 +8,8 @@ compared by `restore`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from probing.instruments.masking.restore import Restoration, RestoredCopy
 from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
 from probing.models.location import ModelSource
 from probing.runs.data import read_functions, rows
-from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -126,15 +126,6 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     """Restores masked copies of functions; arguments as of `mask`, node types by name."""
 
     RESULT = MaskResult
-    SETTING_FIELDS = (
-        "node_types",
-        "protocol",
-        "rate",
-        "control",
-        "random_weights",
-        "draws",
-        "seed",
-    )
 
     node_types: Sequence[str]
     protocol: str = masking.CURRENT
@@ -143,12 +134,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     random_weights: bool = False
     draws: int | None = None
     seed: int = 0
-    batch_tokens: int | None = None
-
-    @property
-    def asked(self) -> Mapping[str, object]:
-        # the cache knows no versions of parsers by itself
-        return {**super().asked, "parser": parser_version(self._language)}
+    batch_tokens: int | None = field(default=None, metadata={NOT_ASKED: ANY_BATCHES})
 
     @property
     def _language(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,8 @@ from probing.instruments.silencing.silence import (
     targets_of,
 )
 from probing.models.location import ModelSource
-from probing.runs.data import read_functions
-from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.data import read_functions, read_validation
+from probing.runs.experiment import NOT_ASKED, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -107,16 +107,17 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     `ablate`. `probes`: the folder in which both probes are."""
 
     RESULT = SilencingResult
-    SETTING_FIELDS = ("direction", "draws", "seed")
 
     direction: str | None = None
     draws: int = DRAWS
     seed: int = 0
-    probes: StrPath | None = None
+    probes: StrPath | None = field(
+        default=None, metadata={NOT_ASKED: "probes are the same wherever they are"}
+    )
 
     @property
-    def asked(self) -> Mapping[str, object]:
-        return {**super().asked, "chosen_on": self.validation.data.labels}
+    def learned_from(self) -> Mapping[str, str | None]:
+        return {"chosen_on": self.validation.data.labels}
 
     @cached_property
     def probing(self) -> Probing:
@@ -126,8 +127,7 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     @cached_property
     def validation(self) -> Probing:
         """That of the split validation."""
-        functions = read_functions(self.data.location, self.data.config, "validation")
-        return Probing(self.session, functions, self.direction)
+        return Probing(self.session, read_validation(self.data), self.direction)
 
     @cached_property
     def model(self) -> LanguageModel:
@@ -170,7 +170,6 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
             settings={
                 "revision": model.with_head,
                 "begin": model.begin,
-                "chosen_on": self.validation.data.labels,
                 "direction": direction,
                 "reference": len(self.reference),
             },

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import datasets
 import yaml
@@ -63,12 +65,20 @@ def written() -> list[dict]:
 PAIRS = written()
 
 
-def pairs_folder(folder: Path, pairs: datasets.Dataset | None = None) -> Path:
+def pairs_folder(
+    folder: Path,
+    pairs: datasets.Dataset | None = None,
+    validation: Sequence[dict[str, Any]] | None = None,
+) -> Path:
     """A dataset folder with the pairs, as `codesyntax build` writes it."""
     (folder / "python_pairs").mkdir(parents=True)
-    rows = datasets.Dataset.from_list(PAIRS) if pairs is None else pairs
-    rows.to_parquet(folder / "python_pairs/test.parquet")
-    files = [{"split": "test", "path": "python_pairs/test.parquet"}]
+    splits = {"test": datasets.Dataset.from_list(PAIRS) if pairs is None else pairs}
+    if validation is not None:
+        splits["validation"] = datasets.Dataset.from_list([*validation])
+    files = []
+    for split, rows in splits.items():
+        files.append({"split": split, "path": f"python_pairs/{split}.parquet"})
+        rows.to_parquet(folder / files[-1]["path"])
     header = {"configs": [{"config_name": "python_pairs", "version": "1.0.0", "data_files": files}]}
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(header)}---\n{MARKER}\n")
     (folder / "SHA256SUMS").write_text(sha256sums(folder))
