@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -76,7 +77,9 @@ Editor = Callable[[Tensor], None]
 change in place: the model has not added them up yet, so that a change of one head leaves the others
 as they are."""
 
-_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_listener: ContextVar[tuple[Listener, torch.dtype | None] | None] = ContextVar(
+    "listener", default=None
+)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
 
 
@@ -94,9 +97,15 @@ def edit(editor: Editor) -> contextlib.AbstractContextManager[None]:
     return _set(_editor, editor)
 
 
-def listen(listener: Listener) -> contextlib.AbstractContextManager[None]:
-    """Call `listener` for every layer while the model runs."""
-    return _set(_listener, listener)
+def listen(
+    listener: Listener, softmax: torch.dtype | None = None
+) -> contextlib.AbstractContextManager[None]:
+    """Call `listener` for every layer while the model runs.
+
+    `softmax`: rows are not of float32, but as the model computes its own maps, each step in its
+    precision and softmax in this one, so that they are the same bits.
+    """
+    return _set(_listener, (listener, softmax))
 
 
 def attention(
@@ -128,13 +137,24 @@ def attention(
         )
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
 
-    def rows(inputs: slice, positions: Tensor | None, columns: int | None = None, /) -> Tensor:
+    def rows(
+        inputs: slice,
+        positions: Tensor | None,
+        columns: int | None = None,
+        /,
+        softmax: torch.dtype | None = None,
+    ) -> Tensor:
+        keys = key[inputs, :, :columns]
+        copies = query.shape[1] // key.shape[1]
+        if softmax and copies > 1:  # as models do for heads that share keys
+            keys = keys.repeat_interleave(copies, dim=1)
+
         def pick(x: Tensor | None) -> Tensor | None:
             return None if x is None else (x[inputs] if len(x) == len(query) else x)[..., :columns]
 
         return probabilities(
             query[inputs],
-            key[inputs, :, :columns],
+            keys,
             positions,
             mask=pick(attention_mask),
             bias=pick(position_bias),
@@ -142,14 +162,19 @@ def attention(
             causal=causal,
             softcap=softcap,
             sinks=s_aux,
+            dtype=query.dtype if softmax else torch.float32,
+            softmax=softmax or torch.float32,
         )
 
     def output_of(maps: Tensor) -> Tensor:
         values = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, S, D)
         return (maps.to(value.dtype) @ values[: len(maps)]).transpose(1, 2)
 
-    listener = _listener.get()
-    replacement = None if listener is None else listener(rows)
+    listening = _listener.get()
+    replacement = None
+    if listening is not None:
+        listener, softmax = listening
+        replacement = listener(partial(rows, softmax=softmax))
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
         every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
         at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
@@ -187,12 +212,15 @@ def probabilities(
     causal: bool = False,
     softcap: float | None = None,
     sinks: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+    softmax: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Attention probabilities of the rows at `positions` (B, R), or of all: float32 (B, H, R, S).
+    """Attention probabilities of the rows at `positions` (B, R), or of all: `dtype` (B, H, R, S).
 
     Includes what models add to scaled dot products: masks (bool: attend, float: added), causality
     if there is no mask, position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss),
-    which take a share that goes to no sub-token.
+    which take a share that goes to no sub-token. Each step is rounded to `dtype`, and softmax
+    is computed in its own, as in the eager code of transformers.
     """
     batch, heads, length, width = query.shape
     groups = key.shape[1]
@@ -203,12 +231,12 @@ def probabilities(
         inputs = torch.arange(batch, device=x.device)[:, None]
         return x.expand(batch, -1, -1, -1)[inputs, :, positions].transpose(1, 2)
 
-    q = at_rows(query).float()  # (B, H, R, D)
+    q = at_rows(query).to(dtype)  # (B, H, R, D)
     rows = q.shape[2]
     # heads that share a key are concatenated, so that keys need not be copied (grouped-query
     # attention)
     q = q.reshape(batch, groups, heads // groups * rows, width)
-    scores = (q @ key.float().transpose(2, 3)).view(batch, heads, rows, key.shape[2])
+    scores = (q @ key.to(dtype).transpose(2, 3)).view(batch, heads, rows, key.shape[2])
     scores *= width**-0.5 if scaling is None else scaling
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
@@ -216,21 +244,23 @@ def probabilities(
         scores += at_rows(bias)
     if mask is not None:
         allowed = at_rows(mask)
-        scores += _additive_mask(allowed) if allowed.dtype == torch.bool else allowed
+        scores += _additive_mask(allowed, dtype) if allowed.dtype == torch.bool else allowed
     elif causal:
         columns = torch.arange(key.shape[2], device=key.device)
         row = columns[None, :length] if positions is None else positions  # (B or 1, R)
-        scores += _additive_mask(columns <= row[..., None])[:, None]
+        scores += _additive_mask(columns <= row[..., None], dtype)[:, None]
     if sinks is None:
-        return scores.softmax(dim=-1)
-    sink = sinks.float().reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
-    return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]
+        return scores.softmax(dim=-1, dtype=softmax).to(dtype)
+    sink = sinks.to(dtype).reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
+    scores = torch.cat([scores, sink], dim=-1)
+    scores -= scores.amax(dim=-1, keepdim=True)
+    return scores.softmax(dim=-1, dtype=softmax).to(dtype)[..., :-1]
 
 
-def _additive_mask(allowed: Tensor) -> Tensor:
+def _additive_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:
     """What is added to scores: broadcast over heads, that is several times as fast as
     masked_fill."""
-    return torch.where(allowed, 0.0, torch.finfo(torch.float32).min)
+    return torch.where(allowed, 0.0, torch.finfo(dtype).min).to(dtype)
 
 
 # Without a mask function of the same name a model would get no mask, and ignore padding and sliding
