@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import TrainerCallback
+import transformers
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.build import build
@@ -39,9 +39,6 @@ from probing.runs.experiment import Experiment, R, run
 from probing.runs.progress import silent
 from probing.runs.session import Session
 from probing.runs.settings import Sample
-
-if TYPE_CHECKING:
-    import transformers
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +89,7 @@ def evaluate(
 
     Raises ModelError for a model that cannot be probed, and UnknownName for another language.
     """
-    known = [name for name in LANGUAGES if f"{name}_pairs" in CONFIGS]
-    if language not in known:
-        raise UnknownName("language of code", language, known)
+    _check_language(language)
     if not isinstance(model, torch.nn.Module):
         raise ModelError(
             f"the model is a {type(model).__name__}, expected a transformers model in memory"
@@ -108,6 +103,12 @@ def evaluate(
         elif head is MASKED_HEAD:
             numbers |= _of_masked(session, language, functions)
     return {f"syntax/{name}": number for name, number in numbers.items() if not math.isnan(number)}
+
+
+def _check_language(language: str) -> None:
+    known = [name for name in LANGUAGES if f"{name}_pairs" in CONFIGS]
+    if language not in known:
+        raise UnknownName("language of code", language, known)
 
 
 def _of_attention(session: Session, language: str, functions: int) -> dict[str, float]:
@@ -211,7 +212,7 @@ def _best_rule(
     return _mean_uas(hits[BEST_BASELINE])
 
 
-class SyntaxCallback(TrainerCallback):
+class SyntaxCallback(transformers.TrainerCallback):
     """Logs `evaluate` through a Trainer, so that its history and all that it reports to have
     `syntax/held_out` and so on.
 
@@ -228,9 +229,11 @@ class SyntaxCallback(TrainerCallback):
         every: so many steps, or after each `evaluation` or `save` of the trainer.
         language, functions: as of `evaluate`.
 
-    Raises ArgumentError for another `every`, or without a tokenizer.
+    Raises ArgumentError for arguments of other kinds, or without a tokenizer, and UnknownName for
+    another language.
     """
 
+    @checked
     def __init__(
         self,
         trainer: transformers.Trainer,
@@ -238,8 +241,9 @@ class SyntaxCallback(TrainerCallback):
         *,
         every: int | str = 500,
         language: str = "python",
-        functions: int = EVALUATED_FUNCTIONS,
+        functions: Positive = EVALUATED_FUNCTIONS,
     ):
+        _check_language(language)
         self.trainer = trainer
         self.every = every
         self.tokenizer = trainer.processing_class if tokenizer is None else tokenizer
@@ -252,6 +256,10 @@ class SyntaxCallback(TrainerCallback):
         if self.tokenizer is None:
             raise ArgumentError(
                 "the trainer has no tokenizer as its processing_class: give the tokenizer of the model"
+            )
+        if not isinstance(self.tokenizer, transformers.PreTrainedTokenizerBase):
+            raise ArgumentError(
+                f"the tokenizer is a {type(self.tokenizer).__name__}, expected that of the model, of transformers"
             )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

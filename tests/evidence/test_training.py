@@ -235,13 +235,20 @@ def test_what_a_callback_cannot_be(decoder, tmp_path):
     trainer = Trainer(
         untrained(decoder[1]), TrainingArguments(str(tmp_path), use_cpu=True, report_to="none")
     )
-    for every in (0, -1, "epoch", 1.5):
+    for every in (0, -1, "epoch"):
         with pytest.raises(
             ArgumentError, match="expected a number of steps, 'evaluation' or 'save'"
         ):
             probing.SyntaxCallback(trainer, decoder[1], every=every)
     with pytest.raises(ArgumentError, match="no tokenizer"):
         probing.SyntaxCallback(trainer)
+    for name, wrong in {"every": 1.5, "functions": 0, "trainer": trainer.model}.items():
+        with pytest.raises(ArgumentError, match=f"^{name} is "):
+            probing.SyntaxCallback(**{"trainer": trainer, "tokenizer": decoder[1], name: wrong})
+    with pytest.raises(ArgumentError, match="the tokenizer is a str, expected that of the model"):
+        probing.SyntaxCallback(trainer, "gpt2")
+    with pytest.raises(UnknownName, match="'pyhton'.*python"):
+        probing.SyntaxCallback(trainer, decoder[1], language="pyhton")
 
 
 TWO = """
