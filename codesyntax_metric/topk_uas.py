@@ -92,8 +92,9 @@ def rank_attention(
 
     Returns uint8 (rules, edges, layers, heads), rules in the order of RULES. `attention` is
     word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or
-    nested lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are
-    `(relation, head, first, last)`, as tuples or as mappings with these keys.
+    nested lists; or as a model gives it, a tuple of layers (1, heads, tokens, tokens). A token whose
+    row and column are 0 everywhere has no sub-tokens. `edges` are `(relation, head, first, last)`,
+    as tuples or as mappings with these keys.
 
     Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges
     outside the tokens, and for an unknown direction.
@@ -102,19 +103,25 @@ def rank_attention(
         raise CodeSyntaxError(
             f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}"
         )
-    if hasattr(attention, "detach"):  # a torch tensor; numpy has no bfloat16
-        attention = attention.detach().cpu()
-        attention = attention.float() if attention.element_size() < 4 else attention
     try:
-        attention = np.asarray(attention)
+        if isinstance(attention, (list, tuple)):
+            attention = [_from_torch(layer) for layer in attention]
+        attention = np.asarray(_from_torch(attention))
     except (TypeError, ValueError, RuntimeError) as error:
         raise CodeSyntaxError(
             f"attention is not an array ({error}): pass one numpy array, torch tensor or nested list of equal lengths"
         ) from None
+    if attention.ndim == 5 and attention.shape[1] == 1:  # a batch of one function
+        attention = attention[:, 0]
+    if attention.ndim == 5:
+        raise CodeSyntaxError(
+            f"attention has the shape {attention.shape}, (layers, functions, heads, tokens, tokens): add the "
+            f"{attention.shape[1]} functions of the batch one by one, as [layer[0] for layer in attentions]"
+        )
     if attention.ndim != 4 or attention.shape[2] != attention.shape[3] or 0 in attention.shape:
         raise CodeSyntaxError(
-            f"attention has the shape {attention.shape}, expected (layers, heads, tokens, tokens) of code tokens: "
-            "pool sub-tokens to tokens first"
+            f"attention has the shape {attention.shape}, expected (layers, heads, tokens, tokens) of code tokens: of "
+            "the sub-tokens of a token, first add up the columns, then average the rows"
         )
     if (
         attention.dtype.kind not in "fiu"
@@ -151,6 +158,14 @@ def rank_attention(
         )
         ranks[:, :, layer] = np.stack(by_rule).swapaxes(1, 2)
     return ranks
+
+
+def _from_torch(attention: Any) -> Any:
+    """A torch tensor as numpy takes it, which has no bfloat16; anything else as it is."""
+    if not hasattr(attention, "detach"):
+        return attention
+    attention = attention.detach().cpu()
+    return attention.float() if attention.element_size() < 4 else attention
 
 
 def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -60,7 +59,8 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     stop the rest, and the exit status is then 1. Under `accelerate launch` or `torchrun`, the
     processes share the work.
     """
-    if not arguments["splits"]:
+    chosen_here = not arguments["splits"]
+    if chosen_here:
         arguments["splits"] = ["test"] if as_json else [*SPLITS]
     options.every(arguments["configs"], arguments["splits"], as_json, arguments["shard"])
     from probing.models.location import checkpoints, trainings
@@ -83,14 +83,17 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     quiet_libraries()
     options.check(arguments["configs"], arguments["splits"])
     options.build_missing(arguments, arguments["configs"], [name for name, _ in named])
+    if chosen_here and not as_json:
+        arguments["splits"] = options.splits_in(arguments["data"], arguments["configs"])
     from probing.report.document import print_parts
     from probing.report.headline import answer
+    from probing.runs.saved import scratch_folder
 
     held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
     output = arguments["output"]
     failed = defaultdict(list)
     probed = []
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch_folder() as scratch:
         for done in probing.probe_models(names, **arguments):
             if done.error is not None:
                 if len(named) == 1:
@@ -219,8 +222,7 @@ def errors(result: Path, rule: str, wide: bool, as_json: bool, **where: Any) -> 
     "--config",
     "configs",
     multiple=True,
-    default=["python"],
-    help=f"The language and labels: one of {', '.join(unedited())}.",
+    help=f"The language and labels: one of {', '.join(unedited())}.  [default: that of FILE's name, or python]",
 )
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
 @click.option(
@@ -275,7 +277,7 @@ def show(
     else:
         options.check(configs)
         quiet_libraries()
-        arguments |= {"config": configs[0], **of_model}
+        arguments |= {"config": next(iter(configs), None), **of_model}
         if masked:
             page = probing.show_masked(model, code, node_type=node_type, **arguments)
         else:

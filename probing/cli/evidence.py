@@ -4,6 +4,7 @@ and merge shards."""
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def verify(results: options.FilesOrFolders, **arguments: Any) -> None:
     """Run part of each RESULT again and compare.
 
     RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote
-    with --output. For each published number, the command prints how many points a forger can gain
+    with --output, or a folder of them. For each published number, the command prints how many points a forger can gain
     and still pass once in 20 times.
 
     \b
@@ -52,6 +53,13 @@ def verify(results: options.FilesOrFolders, **arguments: Any) -> None:
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
+    from probing.runs.saved import ledger_path
+
+    in_folders = (
+        sorted(file for file in path.glob("*.json") if ledger_path(file).exists()) or [path]
+        for path in results
+    )
+    results = tuple(dict.fromkeys(chain.from_iterable(in_folders)))
     from probing.evidence.verify import REJECTED, UNCHECKED, report, verify_each
 
     verdicts = set()

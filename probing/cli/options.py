@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
-from codesyntax_dataset.languages import language_of, unedited
+from codesyntax_dataset.languages import LANGUAGES, language_of, unedited
 from codesyntax_dataset.protocol import (
     CONTROLS,
     DIRECTIONS,
@@ -207,7 +207,13 @@ def of_code(data: str, configs: Sequence[str]) -> str:
     from codesyntax_dataset import sources
 
     suffixes = tuple(suffix for config in configs for suffix in language_of(config).suffixes)
-    if not any(path.name.endswith(suffixes) for path in folder.rglob("*")):
+    files = [path.name for path in folder.rglob("*")]
+    if not any(name.endswith(suffixes) for name in files):
+        for name, language in LANGUAGES.items():
+            if language.suffixes and any(file.endswith(language.suffixes) for file in files):
+                raise DatasetError(
+                    f"{data} has code in {language.title}, and none in {', '.join(configs)}: give --config {name}"
+                )
         return data  # and whoever reads it says what is wrong with it
     try:
         for config in configs:
@@ -228,6 +234,24 @@ def of_code(data: str, configs: Sequence[str]) -> str:
             "--output OTHER`, then this command with --data OTHER"
         ) from error
     return output
+
+
+def splits_in(data: str, configs: Sequence[str]) -> list[str]:
+    """The splits to probe where none is named: both, or the only one that a local dataset has, as
+    one of few files."""
+    folders = [Path(data, config) for config in configs]
+    there = [
+        split
+        for split in SPLITS
+        if all((folder / f"{split}.parquet").is_file() for folder in folders if folder.is_dir())
+    ]
+    if len(there) == 1:
+        note(
+            f"{data} has the split {there[0]} alone: heads are chosen on the functions that are scored (published); "
+            "build from more files for the held-out score"
+        )
+        return there
+    return [*SPLITS]
 
 
 def every(

@@ -69,7 +69,8 @@ def compare(
     """Compare two models on each config, split and direction on which both were probed.
 
     `first`, `second`: a result or a folder of results of one model, or among `results`, files or
-    folders that `probe` wrote, the name of a model, or of a checkpoint, such as `NAME/step-100`.
+    folders that `probe` wrote, the name of a model, or of a checkpoint, such as `NAME/step-100` or
+    `step-100`.
     Heads are chosen on validation (held-out). `cluster`: what intervals and tests are over,
     function or repository.
 
@@ -105,7 +106,7 @@ def _by_place(side: StrPath, among: Sequence[Probed]) -> dict[_Place, Probed]:
     else:
         probed = [result for result in among if _is_named(result, path)]
     if not probed:
-        names = list(dict.fromkeys(result.settings.model for result in among))
+        names = list(dict.fromkeys(map(_name_of, among)))
         raise UnknownName("result or name of a model among the results", str(side), names)
     models = [result for result in probed if result.settings.control is None] or probed
     places: dict[_Place, Probed] = {}
@@ -119,14 +120,21 @@ def _by_place(side: StrPath, among: Sequence[Probed]) -> dict[_Place, Probed]:
     return places
 
 
+def _name_of(probed: Probed) -> str:
+    """A name by which `_is_named` finds this one."""
+    step = probed.test.run.step
+    return probed.settings.model if step is None else f"{probed.settings.model}/step-{step}"
+
+
 def _is_named(probed: Probed, side: Path) -> bool:
-    """True if this is the model `side`, or its checkpoint in the folder `side`."""
-    model = probed.settings.model
-    if str(side) == model or side.parent.name != model:
+    """True if this is the model `side`, or its checkpoint in the folder `side`, which may be named
+    without the model."""
+    model, step = probed.settings.model, probed.test.run.step
+    if str(side) == model or step is None or side.parent.name not in ("", model):
         return str(side) == model
     from probing.models.location import step_of  # which asks the Hub, and imports what does
 
-    return step_of(side.name) == probed.test.run.step
+    return step_of(side.name) == step
 
 
 def compared_heads(first: Probed, second: Probed) -> ModelsCompared | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,7 +58,7 @@ from probing.runs.ledger_file import (
 )
 from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
-from probing.runs.saved import Result
+from probing.runs.saved import Result, scratch_folder
 from probing.stats.hits import Hits, Measure
 from probing.stats.intervals import Estimate, corrected, family
 
@@ -126,7 +125,7 @@ def scores(
     """
     alone = isinstance(results, (str, os.PathLike, Record))
     every: Any = [results] if alone else results
-    with tempfile.TemporaryDirectory() as folder, clustered_by(cluster, data):
+    with scratch_folder() as folder, clustered_by(cluster, data):
         paths = [item.save(folder) if isinstance(item, Result) else item for item in every]
         files = by_instrument(paths)
         rows: list[Row] = []

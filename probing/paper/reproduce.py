@@ -14,7 +14,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError, SourceError, UnknownName
 from codesyntax_dataset.measure import BuildReport
 from codesyntax_dataset.owned_folder import check_owned
-from codesyntax_dataset.sources import shown
+from codesyntax_dataset.sources import SAMPLE, shown
 from probing.instruments.attention import errors
 from probing.instruments.attention.probe import probe
 from probing.instruments.masking.mask import mask
@@ -68,9 +68,9 @@ def reproduce(
     and sets our estimates beside those of the study's estimator.
 
     `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is
-    for one language. `exclude_repositories` is as in `build`, for code. `limit` uses only the first
-    functions of each config; the default is all, or the 7,501 of `syntaxeval`. `tell` is called
-    with each message, the first of which says what will run.
+    for one language, and `sample` alone for all. `exclude_repositories` is as in `build`, for code.
+    `limit` uses only the first functions of each config; the default is all, or the 7,501 of
+    `syntaxeval`. `tell` is called with each message, the first of which says what will run.
 
     The folder `output` holds `CONFIG/codesyntax`, the datasets; `results`; and `report`. The same
     call continues an interrupted run, and ends with the same bytes; one with further sources or
@@ -83,7 +83,8 @@ def reproduce(
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)
     output = Path(output).resolve()
-    command, languages = "reproduce", [*CODE]
+    # the sample has sentences, too
+    command, languages = "reproduce", [*CONFIGS] if [*sources] == [SAMPLE] else [*CODE]
     if study == SYNTAXEVAL:
         command, languages = f"reproduce --study {study}", [masking_study.STUDY_CONFIG]
         limit = limit or masking_study.STUDY_FUNCTIONS
@@ -112,8 +113,12 @@ class _Run:
         for config in chain.from_iterable(CONFIGS[language] for language in asked.sources):
             if report := self._built(config):
                 reports[config] = report
+        reasons = list(dict.fromkeys(asked.missing.values()))
         if not reports:
-            raise SourceError("; ".join(asked.missing.values()) or "no source was given")
+            raise SourceError("; ".join(reasons) or "no source was given")
+        for reason in reasons:
+            configs = ", ".join(name for name, why in asked.missing.items() if why == reason)
+            self.tell(f"left out {configs}: {reason}")
         reproduction = Reproduction(asked)
         for config, report in reports.items():
             language, data = language_of(config), report.output
@@ -145,9 +150,7 @@ class _Run:
                 source, [config], self.output / config / DATASET, exclude_repositories=excluded
             )
         except SourceError as error:
-            reason = str(error).replace(source, shown(source))
-            self.tell(f"{config}: left out, {reason}")
-            self.asked.missing[config] = reason
+            self.asked.missing[config] = str(error).replace(source, shown(source))
             return None
 
     def _ledgers_of(self, config: str, data: Path) -> dict[str, Path]:

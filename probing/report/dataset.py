@@ -25,7 +25,7 @@ from codesyntax_dataset.sources import SAMPLE
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.report import figures, specs
 from probing.report.document import Part, Table
-from probing.report.pages import Page, lines_of, page, relations_of, shown
+from probing.report.pages import Page, config_for, lines_of, page, relations_of, shown
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
 
@@ -41,7 +41,7 @@ def show_labels(
     *,
     id: int | None = None,
     data: Any = "codesyntax",
-    configs: Sequence[str] = ("python",),
+    configs: Sequence[str] = (),
     split: str = "test",
     relation: str | None = None,
 ) -> Page:
@@ -51,16 +51,14 @@ def show_labels(
     With two configs of a language, their edges stand side by side; each is marked as kept, moved,
     new or gone (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a
     file), or the one with this `id` in a split of `data`, with its labels there in the first
-    config. `relation`: the one to open with, by default the first in alphabetical order of those
-    that differ, or of all.
+    config. `configs`: by default that of the file's name, else Python's. `relation`: the one to
+    open with, by default the first in alphabetical order of those that differ, or of all.
 
     Raises what `show` raises for functions, configs and relations; and ArgumentError for two
     configs of which one is of another language, of a treebank, or of edited functions.
     """
-    if not 1 <= len(names := list(dict.fromkeys(configs))) <= 2:
-        raise ArgumentError(
-            f"configs are {', '.join(names) or 'none'}, expected one, or two of one language"
-        )
+    if len(names := list(dict.fromkeys(configs)) or [config_for(code, None)]) > 2:
+        raise ArgumentError(f"configs are {', '.join(names)}, expected one, or two of one language")
     if len(names) == 2:
         compare.two_of_one_language(names)
     function = shown(code, id, data, names[0], split)

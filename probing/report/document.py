@@ -239,11 +239,14 @@ class Table:
     @property
     def initial_title(self) -> str:
         """The title, with the initial values of the filters."""
+        return self._titled("; the CSV file has all")
+
+    def _titled(self, where: str) -> str:
         first = next(iter(self.bodies), ())
         chosen = ", ".join(
             f"{column.full_name} {value}" for column, value in zip(self.columns, first)
         )
-        return self.title + (f" ({chosen}; the CSV file has all)" if chosen else "")
+        return self.title + (f" ({chosen}{where})" if chosen else "")
 
     def __rich_console__(
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
@@ -260,7 +263,7 @@ class Table:
             names = ", ".join(column.full_name for column in dropped)
             below.append(f"not shown at this width: {names} (--wide)")
         drawn = rich.table.Table(
-            title=plain(self.initial_title),
+            title=plain(self._titled("")),  # no file is beside it
             title_justify="left",
             caption=plain("\n".join(filter(None, below))) or None,
             caption_justify="left",

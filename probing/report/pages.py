@@ -28,7 +28,7 @@ from codesyntax_dataset.errors import (
     SourceError,
     UnknownName,
 )
-from codesyntax_dataset.languages import Language, in_order, language_of, variant_of
+from codesyntax_dataset.languages import LANGUAGES, Language, in_order, language_of, variant_of
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Edge
 from probing.report.words import readable
@@ -142,6 +142,15 @@ class Shown(NamedTuple):
     edges: list[Edge]
 
 
+def config_for(code: StrPath | None, config: str | None) -> str:
+    """The config by which code is read: by default that of the language whose files end as the path
+    `code` does, else of Python."""
+    languages = LANGUAGES.items() if code is not None and not isinstance(code, str) else ()
+    suffix = os.path.splitext(os.fspath(code or ""))[1]
+    known = (name for name, language in languages if suffix in language.suffixes)
+    return config or next(known, "python")
+
+
 def shown(code: StrPath | None, id: int | None, data: Any, config: str, split: str) -> Shown:
     """The function that is `code`, as text or the path of a file, or that has an `id` in a split of
     `data`.
@@ -183,8 +192,9 @@ def check_length(function: Shown, subtokens: int, model: str, longest: int) -> N
 def _labelled_code(code: StrPath, config: str) -> Shown:
     language = language_of(config)
     variant = variant_of(config)
-    name = "the given code"
+    name, file = "the given code", None
     if not isinstance(code, str):
+        file = code
         name = os.path.basename(code)
         code = _read_code(Path(code), language)
     try:
@@ -192,6 +202,8 @@ def _labelled_code(code: StrPath, config: str) -> Shown:
     except ParseError as error:
         reason = str(error).partition(": ")[2]
         hint = f"{name} was read as {language.name} code; for one of many functions, build a dataset and give its id"
+        if (other := config_for(file, None)) != language.name and file is not None:
+            hint = f"{name} was read as {language.name} code: give --config {other}"
         raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
     start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
     return Shown(name, code, 0, start, end, edges)

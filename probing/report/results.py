@@ -15,7 +15,8 @@ from probing.instruments.attention.result import ProbeResult, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
 from probing.report.document import Part
-from probing.report.words import RULE, K, skipped, starred
+from probing.report.words import RULE, K, number_of, skipped, starred
+from probing.stats.intervals import FEW_CLUSTERS
 
 if TYPE_CHECKING:  # each is imported by what makes it
     from probing.evidence.baselines import BaselineResult
@@ -24,7 +25,9 @@ if TYPE_CHECKING:  # each is imported by what makes it
 
 def parts(result: Any) -> list[Part]:
     """The tables and texts of a result, as its instrument makes them."""
-    return INSTRUMENTS[result.instrument].parts(result)
+    few = f"{number_of(result.functions, result.UNIT)}: too few for a claim, or to compare models"
+    warned = [few] * (result.functions < FEW_CLUSTERS)
+    return [*INSTRUMENTS[result.instrument].parts(result), *warned]
 
 
 def attention(result: ProbeResult) -> list[Part]:

@@ -30,7 +30,16 @@ from probing.models.encoder import Encoder
 from probing.models.load import load, load_restoring
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language
-from probing.report.pages import Page, Shown, check_length, lines_of, page, relations_of, shown
+from probing.report.pages import (
+    Page,
+    Shown,
+    check_length,
+    config_for,
+    lines_of,
+    page,
+    relations_of,
+    shown,
+)
 
 KEPT = 20
 """The largest weights that a page keeps of each token's row; fewer if they would take more than
@@ -48,7 +57,7 @@ def show(
     *,
     id: int | None = None,
     data: Any = "codesyntax",
-    config: str = "python",
+    config: str | None = None,
     split: str = "test",
     relation: str | None = None,
     head: str | None = None,
@@ -60,18 +69,19 @@ def show(
     model for them.
 
     The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). The function is either `code`
-    (text or the path of a file, annotated with the language and variant of `config`) or the one
-    with this `id` in a split of `data`. `model`, `data`, `config`, `split`, `revision`, `dtype` and
-    `device` are as in `probe`; so are pooling, the default direction and the maximum length.
-    `relation`: the one to open with, by default the first of the function in alphabetical order.
-    `head`: the one to open with, as tables name it, such as `1-2`, by default the best for the
-    relation in this function.
+    (text or the path of a file, annotated with the language and variant of `config`, by default
+    those of the file's name, else Python's) or the one with this `id` in a split of `data`.
+    `model`, `data`, `config`, `split`, `revision`, `dtype` and `device` are as in `probe`; so are
+    pooling, the default direction and the maximum length. `relation`: the one to open with, by
+    default the first of the function in alphabetical order. `head`: the one to open with, as tables
+    name it, such as `1-2`, by default the best for the relation in this function.
 
     Raises ParseError, with line and column, for code that does not parse; SourceError for a file
     that cannot be read; ModelError for a model that cannot be probed, or a function that is too
     long for it; DatasetError for an unknown id; and UnknownName for an unknown config, split or
     relation.
     """
+    config = config_for(code, config)
     function = shown(code, id, data, config, split)
     names = relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
@@ -197,7 +207,7 @@ def show_masked(
     *,
     id: int | None = None,
     data: Any = "codesyntax",
-    config: str = "python",
+    config: str | None = None,
     split: str = "test",
     node_type: str | None = None,
     revision: str | None = None,
@@ -218,6 +228,7 @@ def show_masked(
     for a node type that the grammar does not have; and ArgumentError for one that is not in the
     function.
     """
+    config = config_for(code, config)
     function = shown(code, id, data, config, split)
     language = language_of(config).name
     names = checked_node_types(language)

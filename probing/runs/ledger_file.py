@@ -102,7 +102,7 @@ def opened(
             parquet = pq.ParquetFile(file)
             _check_size(parquet, os.fstat(file.fileno()).st_size)
             table = parquet.read(columns=columns)
-        header = json.loads(table.schema.metadata[_METADATA])
+        header = json.loads((table.schema.metadata or {})[_METADATA])
         _check_full(table.columns)
         yield Opened(table, header, parquet.schema_arrow, status)
 
@@ -153,9 +153,13 @@ def _refusing(path: StrPath, kind: str, command: str) -> Iterator[None]:
     except LedgerError:
         raise
     except NOT_PARQUET as error:
+        what = f"is no {kind}, or a damaged one ({error})"
+        if isinstance(error, FileNotFoundError):
+            what = "is not there"
+        elif isinstance(error, KeyError):
+            what = f"is no {kind}, or a damaged one (it lacks {error})"
         raise LedgerError(
-            f"{path} is no {kind}, or a damaged one ({error}): expected the Parquet file that `codesyntax {command}` "
-            "wrote"
+            f"{path} {what}: expected the Parquet file that `codesyntax {command}` wrote, beside its result"
         ) from error
 
 

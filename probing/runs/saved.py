@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
@@ -17,7 +19,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
-from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.errors import CodeSyntaxError, EntryError, LedgerError
 from probing.runs.clusters import read_repositories
 from probing.runs.records import Count, JsonObject, Record, explain, parse
 from probing.runs.settings import RunSettings, Signature, extent
@@ -365,6 +367,17 @@ class Result(Record, Generic[L]):
             return None
         result._data_folder = data_folder
         return result if result.ledger.settings == settings else None
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """A folder for results in memory, which is gone afterwards: errors name the files in it alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            yield folder
+        except CodeSyntaxError as error:
+            error.args = (str(error).replace(f"{folder}{os.sep}", ""),)
+            raise
 
 
 def check_ours(file: Path) -> None:

@@ -122,6 +122,10 @@ def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch)
     assert settings["data"].startswith("codesyntax-code@") and settings["split"] == "test"
     (tmp_path / "alone").mkdir()
     (tmp_path / "code/one.py").rename(tmp_path / "alone/one.py")
+    one_split = run("probe", tiny_model, "--data alone")
+    assert "codesyntax-alone has the split test alone: heads are chosen on" in one_split.stderr
+    assert "1 function: too few for a claim, or to compare models" in one_split.stdout
+    assert "held-out" not in one_split.stdout
     lacking = run("probe", tiny_model, "--data alone --split validation", status=1)
     assert "known are test; its source had too few files for it" in lacking.stderr
     sums = (tmp_path / "codesyntax-code/SHA256SUMS").read_bytes()

@@ -9,10 +9,14 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.commands import run
 
+import probing
+from codesyntax_dataset.errors import LedgerError
 from probing.cli import main
 
 
@@ -65,6 +69,11 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
     (folder / "altered").mkdir()
     (folder / "altered/result.json").write_text(json.dumps(altered, indent=1) + "\n")
     shutil.copyfile(ledger, folder / "altered/result.ledger.parquet")
+    (folder / "alone").mkdir()
+    shutil.copyfile(written, folder / "alone/result.json")
+    pq.write_table(pa.table({"a": [1]}), folder / "masked.parquet")
+    (folder / "code").mkdir()
+    shutil.copyfile(folder / "two.java", folder / "code/Two.java")
     return folder
 
 
@@ -102,6 +111,23 @@ def test_a_folder_whose_name_breaks_a_line(folder, tmp_path):
     done = run("doctor", tmp_path / "tiny\nmodel", status=1)
     assert "has characters that no table can show: rename the folder" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_verify_takes_a_folder(folder):
+    """One without results is not checked, which is no rejection."""
+    done = run("verify", folder / "both", "--data", folder / "none", status=3)
+    assert done.stdout.count("COULD NOT BE CHECKED") == 4  # two models on two splits
+    assert run("verify", folder / "empty", status=3).stdout.endswith("COULD NOT BE CHECKED\n")
+
+
+@pytest.mark.slow
+def test_errors_about_a_result_in_memory_name_no_temporary_folder(folder):
+    (file,) = (folder / "results").glob("*.json")
+    result = probing.load(file)
+    with pytest.raises(LedgerError, match="no counterpart on the split validation") as error:
+        probing.scores(result)
+    assert str(error.value).startswith(f"{file.name} has no counterpart")
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from support.commands import run
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import compare, load, probe
-from probing.evidence.compared import _is_named
+from probing.evidence.compared import _is_named, _name_of
 from probing.evidence.gather import find
 from probing.runs.saved import ledger_path
 
@@ -113,6 +113,7 @@ def test_in_the_terminal_and_what_is_refused(results):
 @pytest.mark.parametrize(
     "side, named",
     [("tiny", True), ("tiny/step-128", True), ("run/tiny/step-000128", True)]
+    + [("step-128", True), ("checkpoint-128", True), ("step-256", False), ("other", False)]
     + [("tiny/step-000256", False), ("other/step-000128", False), ("tiny/other", False)],
 )
 def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
@@ -120,3 +121,12 @@ def test_a_checkpoint_is_named_by_its_step_or_its_folder(side, named):
         settings=SimpleNamespace(model="tiny"), test=SimpleNamespace(run=SimpleNamespace(step=128))
     )
     assert _is_named(probed, Path(side)) is named
+
+
+@pytest.mark.parametrize("step, name", [(None, "tiny"), (128, "tiny/step-128")])
+def test_names_that_are_told_are_understood(step, name):
+    run = SimpleNamespace(run=SimpleNamespace(step=step))
+    probed = SimpleNamespace(settings=SimpleNamespace(model="tiny"), test=run)
+    assert _name_of(probed) == name
+    assert _is_named(probed, Path(name))
+    assert not _is_named(probed, Path("other"))

@@ -116,6 +116,9 @@ FORMS = {
     "float16": lambda attention, edges: np.array(attention, np.float16),
     "uint8": lambda attention, edges: (4 * np.array(attention)).astype(np.uint8),
     "torch": lambda attention, edges: torch.tensor(attention, requires_grad=True),
+    "as a model gives it": lambda attention, edges: tuple(
+        torch.tensor([layer], dtype=torch.bfloat16, requires_grad=True) for layer in attention
+    ),
     "bfloat16": lambda attention, edges: torch.tensor(attention, dtype=torch.bfloat16),
     "list of tensors": lambda attention, edges: [torch.tensor(layer) for layer in attention],
     "ranks": lambda attention, edges: {
@@ -463,10 +466,15 @@ BAD_FUNCTIONS = {
         [EDGE],
         "attention is not an array .*nested list of equal lengths",
     ),
-    "tensors numpy cannot read": (
-        [torch.ones(2, 3, 3).bfloat16()],
+    "layers of several shapes": (
+        [torch.ones(2, 3, 3).bfloat16(), [1.0]],
         [EDGE],
         "attention is not an array .*one numpy array",
+    ),
+    "a batch of two": (
+        [torch.ones(2, 2, 3, 3)],
+        [EDGE],
+        r"shape \(1, 2, 2, 3, 3\), \(layers, functions, .* add the 2 functions of the batch one by one",
     ),
     "text": ("attention", [EDGE], r"shape \(\), expected"),
     "negative": (with_weight(-0.1), [EDGE], "weights that are not finite numbers of at least 0"),

@@ -520,13 +520,33 @@ def test_a_language_that_the_source_lacks_is_left_out(tmp_path):
     lacks = "empty: source has the published labels of python, not of "
     assert differs["java"] == f"{lacks}java"
     assert differs["python_with_new_lines"].startswith(f"{lacks}python_with_new_lines")
-    assert any(line.startswith("java: left out, ") for line in told)
+    (left_out,) = (line for line in told if line.startswith("left out java: "))
+    assert left_out.removeprefix("left out java") == differs["java"].removeprefix("empty")
 
 
 def test_a_source_of_which_nothing_can_be_built_is_an_error(tmp_path):
-    with pytest.raises(SourceError, match="does not exist"):
-        probing.reproduce(["no/such/folder"], [], tmp_path / "made")
+    """Told once, not for each config."""
+    told = []
+    with pytest.raises(SourceError) as error:
+        probing.reproduce(["no/such/folder"], [], tmp_path / "made", tell=told.append)
+    assert str(error.value).count("does not exist") == 1
+    assert not any("does not exist" in line for line in told)
     assert not (tmp_path / "made/report").exists()
+
+
+def test_the_sample_is_a_source_of_sentences_too(tmp_path, monkeypatch):
+    """But a further source says of which language it is."""
+    read = []
+
+    def stop(sources, models, limit, languages):
+        read.append(languages)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inputs, "read", stop)
+    for sources in (["sample"], ["path/to/code"]):
+        with pytest.raises(KeyboardInterrupt):
+            probing.reproduce(sources, [], tmp_path / "made")
+    assert read == [["python", "java", "english", "german"], ["python", "java"]]
 
 
 def test_what_is_not_ours_is_not_touched(tmp_path, tiny_model):

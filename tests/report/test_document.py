@@ -55,7 +55,7 @@ def lines(width=200):
 
 def test_a_terminal_shows_the_rows_of_the_first_filter_and_a_difference_with_its_interval_and_p():
     assert lines() == [
-        "what heads find (rule first; the CSV file has all)",
+        "what heads find (rule first)",
         "held-out vs",
         "relation edges score best",
         "If:if->test 1,234 92.5 -1.2 [-2.0, +0.5; p 0.031]",

@@ -7,7 +7,6 @@ from support.commands import run
 
 import probing
 from codesyntax_dataset import annotate
-from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
@@ -146,6 +145,8 @@ def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
     assert "python_exact" in (tmp_path / "labels.html").read_text(encoding="utf-8")
 
 
-def test_without_a_config_nothing_is_shown():
-    with pytest.raises(CodeSyntaxError, match="configs are none"):
-        probing.show_labels(CODE, configs=[])
+def test_without_a_config_the_name_of_the_file_says_the_language(tmp_path):
+    file = tmp_path / "f.java"
+    file.write_text("int f(A a) { return a.b(); }")
+    assert probing.show_labels(file) == probing.show_labels(file, configs=["java"])
+    assert probing.show_labels(CODE) == probing.show_labels(CODE, configs=["python"])

@@ -382,8 +382,10 @@ def test_command_by_id_and_by_code(tiny_model, dataset_folder, tmp_path, monkeyp
     by_id = "--id", row["id"], "--data", dataset_folder, "--split", "validation"
     by_code = "--code", "f.java", "--output", "new/page.html"
     cases = []
-    for where, name in ((by_id, f"function {row['id']}"), (by_code, "f.java")):
-        done = run(tiny_model, *where, "--config", "java", "--relation", "children:parent->child")
+    config = "--config", "java"
+    # the file's name says that it is Java
+    for where, name in (((*by_id, *config), f"function {row['id']}"), (by_code, "f.java")):
+        done = run(tiny_model, *where, "--relation", "children:parent->child")
         cases.append(case_in((tmp_path / done.stdout.strip()).read_text()))
         assert cases[-1].pop("about").endswith(name)
     assert cases[0] == cases[1]
