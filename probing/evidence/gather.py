@@ -48,6 +48,7 @@ from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.settings import Limit, Settings
 from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, family
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
@@ -273,13 +274,16 @@ class Splits:
                 )
 
 
-@dataclass
+@dataclass(eq=False)
 class Evidence:
-    """One model on one config, by all protocols, with the baselines on the functions of
-    `splits`."""
+    """One model on one config, by all protocols, with the baselines on the functions of `splits`.
+
+    `beside`: the models and controls that it stands beside, itself among them; by default alone.
+    """
 
     probed: Probed
     splits: Splits
+    beside: Sequence[Evidence] = ()
 
     @cached_property
     def hits(self) -> dict[str, ChosenHits]:
@@ -295,6 +299,22 @@ class Evidence:
             protocol: compare(chosen, self.splits.rivals[protocol][BEST_BASELINE])
             for protocol, chosen in self.hits.items()
         }
+
+    @cached_property
+    def means(self) -> dict[str, Estimate]:
+        """Protocol -> the difference of the means of `comparisons`. The models beside it, of which
+        each checkpoint is one, are one family: p is corrected for them (Holm) at each measure.
+        Controls make no claim, and have their own."""
+        own = {protocol: compared.mean for protocol, compared in self.comparisons.items()}
+        if self.probed.settings.control is not None:
+            return own
+        claims = [other for other in self.beside or [self] if other.probed.settings.control is None]
+        means = {}
+        for protocol in own:
+            tested = [other for other in claims if protocol in other.comparisons]
+            differences = family([other.comparisons[protocol].mean for other in tested])
+            means[protocol] = differences[tested.index(self)]
+        return means
 
 
 SHORT_CODE = 1_300
@@ -427,11 +447,11 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             )
         edges[part] = replace(of_part, repositories=ledgers[0].repositories)
     splits = Splits(edges, first.direction)
-    evidence = []
+    evidence: list[Evidence] = []
     for model in probed:
         splits.check(model)
         shared = model.only(edges["test"].function, edges["validation"].function)
-        evidence.append(Evidence(shared, splits))
+        evidence.append(Evidence(shared, splits, evidence))
     return evidence
 
 

@@ -26,7 +26,7 @@ from probing.instruments.masking.result import (
 from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate
 
 UNCOMPARED = FAILED, UNSHARED = (
     "in one arm, every comparison of trees failed",
@@ -40,10 +40,6 @@ outcomes never."""
 
 BEST_FILLER = "filler"
 """The system that is the best filler of each node type."""
-
-TESTED = 3
-"""The outcomes that a finding takes up: similarity of trees, restored sub-tokens and
-log-probability."""
 
 OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 """Settings in which results that stand side by side may differ."""
@@ -83,13 +79,11 @@ class Masked:
 
     @cached_property
     def effects(self) -> dict[str, dict[str, Estimate]]:
-        """Outcome -> node type -> T1 less T0, with p corrected over node types and as many outcomes
-        as TESTED."""
-        effects = {}
-        for outcome, measured in self.hits.items():
-            (of_types,) = corrected([measured.by_group(T1, T0)], times=TESTED)
-            effects[outcome] = measured.each(of_types)
-        return effects
+        """Outcome -> node type -> T1 less T0."""
+        return {
+            outcome: measured.each(measured.by_group(T1, T0))
+            for outcome, measured in self.hits.items()
+        }
 
     @cached_property
     def gains(self) -> dict[str, dict[str, list[FillerGain]]]:
@@ -207,18 +201,16 @@ def masked_in(ledger: MaskingLedger, node_type: str, functions: np.ndarray) -> n
 
 def gains(measured: Hits) -> dict[str, list[FillerGain]]:
     """Node type -> the gain in T1 and in T0 by the outcome of `measured`."""
-    best = []
-    estimates = []
-    for arm in ARMS:
+    best = {arm: f"{BEST_FILLER} {arm}" for arm in ARMS}
+    chosen = []
+    for arm, filler in best.items():
         systems = fillers(measured, arm)
         scores = np.stack([measured.scores(system)[0] for system in systems])
-        chosen = [systems[number] for number in scores.argmax(axis=0)]
-        beside = measured.chosen(BEST_FILLER, dict(zip(measured.groups, chosen)))
-        best.append((chosen, beside.scores(BEST_FILLER)[0].tolist()))
-        estimates.append(beside.by_group(arm, BEST_FILLER))
+        chosen.append([systems[number] for number in scores.argmax(axis=0)])
+        measured = measured.chosen(filler, dict(zip(measured.groups, chosen[-1])))
     gained: dict[str, list[FillerGain]] = {name: [] for name in measured.groups}
-    for of_arm, estimate in zip(best, corrected(estimates)):
+    for filler, of_arm, estimate in zip(best.values(), chosen, measured.tested(*best.items())):
         each = measured.each(estimate)
-        for name, system, floor in zip(each, *of_arm):
+        for name, system, floor in zip(each, of_arm, measured.scores(filler)[0].tolist()):
             gained[name].append(FillerGain(system.partition(" ")[0], floor, each[name]))
     return gained

@@ -28,7 +28,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate
 
 MODEL = "model"
 """The system whose hits are those of a model's attention heads."""
@@ -96,8 +96,7 @@ class Comparison:
     @cached_property
     def by_relation(self) -> Estimate:
         """(M, R), p corrected over the relations (Holm 1979) within a measure."""
-        (by_relation,) = corrected([self.hits.by_group("first", "second")])
-        return by_relation
+        return self.hits.by_group("first", "second")
 
     def of_mean(self, rule: str, k: int) -> Estimate:
         """The difference of the means."""

@@ -60,7 +60,7 @@ from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
 from probing.runs.saved import Result, scratch_folder
 from probing.stats.hits import Hits, Measure
-from probing.stats.intervals import Estimate, corrected, family
+from probing.stats.intervals import Estimate
 
 COLUMNS = {
     "model": "the model, by the name that it was given; empty for what needs no model",
@@ -199,12 +199,8 @@ class _Slice:
         return replace(self, hits=self.hits.where(**some))
 
     def scored_groups(self, system: str, against: str | None = None) -> Iterator[Row]:
-        """Rows of the scores of a system, or of the differences to another, with p corrected over
-        groups."""
-        estimate = self.hits.by_group(system, against)
-        if against:
-            (estimate,) = corrected([estimate])
-        yield from self.rows(estimate, system, against or "")
+        """Rows of the scores of a system, or of the differences to another."""
+        yield from self.rows(self.hits.by_group(system, against), system, against or "")
 
     def scored_means(self, system: str, against: str | None = None) -> Iterator[Row]:
         yield from self.rows(self.hits.mean(system, against), system, against or "")
@@ -250,38 +246,26 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 
 
 def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[list[Row]]:
-    """The rows of each model, or control, on the same functions; p of means corrected over the
-    models: controls make no claim. `groups`: also of relations, most of the work."""
-    differences = []
-    models = []
+    """The rows of each model, or control, on the same functions. `groups`: also of relations, most
+    of the work."""
     for member in evidence:
-        means = {protocol: compared.mean for protocol, compared in member.comparisons.items()}
-        differences.append(means)
-        if member.probed.settings.control is None:
-            models.append(means)
-    for protocol in (*PUBLISHED_FIRST, BEYOND_OFFSET):
-        claims = [means for means in models if protocol in means]
-        over_models = family([means[protocol] for means in claims])
-        for means, difference in zip(claims, over_models):
-            means[protocol] = difference
-    for member, means in zip(evidence, differences):
-        yield list(_of_model(member, means, groups))
+        yield list(_of_model(member, groups))
 
 
-def _of_model(member: Evidence, differences: Mapping[str, Estimate], groups: bool) -> Iterator[Row]:
+def _of_model(member: Evidence, groups: bool) -> Iterator[Row]:
     """Rows of a model, and of what needs none on the hard edges of its relations."""
     about = _shared_cells(member.probed.test, measure="uas")
     for protocol, chosen in member.hits.items():
         cells = {**about, "protocol": protocol}
         shown = _Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL, groups)
-        if protocol not in differences:  # it was scored on other edges than the baselines
+        if protocol not in member.means:  # it was scored on other edges than the baselines
             continue
         compared = member.comparisons[protocol]
         if groups:
             both = shown.only(groups=compared.hits.groups)
             yield from both.rows(compared.by_relation, MODEL, BEST_BASELINE, TABLE_MEASURES)
-        yield from shown.rows(differences[protocol], MODEL, BEST_BASELINE)
+        yield from shown.rows(member.means[protocol], MODEL, BEST_BASELINE)
         if protocol == BEYOND_OFFSET:
             cells |= _WITHOUT_MODEL
             for kind in kinds_of(member.probed.settings.config):
@@ -389,8 +373,7 @@ def _masking(model: Masked) -> Iterator[Row]:
     for outcome, hits in model.hits.items():
         shown = _Slice(hits, about)
         yield from shown.scored(*ARMS)
-        yield from shown.rows(_of_all_groups(model.effects[outcome]), T1, T0)
-        yield from shown.scored_means(T1, T0)
+        yield from shown.scored(T1, against=T0)
         if outcome in FLOORS:
             for arm, gains in zip(ARMS, zip(*model.gains[outcome].values())):
                 yield from _over_fillers(shown, dict(zip(hits.groups, gains)), arm)

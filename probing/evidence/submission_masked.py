@@ -20,7 +20,7 @@ from probing.evidence.impossible import MISSED_NATS, UNIT
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, masked_in
 from probing.evidence.submission import Facts, Submission, Tables
 from probing.instruments.masking import result as mask_result
-from probing.instruments.masking.hits import ARMS, T0, T1
+from probing.instruments.masking.hits import ARMS, EFFECT, T0, T1, TESTED
 from probing.instruments.masking.hits import hits as masking_hits
 from probing.instruments.masking.masking import CONTROLS, PROTOCOLS
 from probing.instruments.masking.result import (
@@ -35,7 +35,7 @@ from probing.runs.ledger_file import MASKING
 from probing.runs.records import PLAIN, exactly, listed, matching
 from probing.stats.hits import Group, Hits
 from probing.stats.hits_file import Layout
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate
 
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""
@@ -139,10 +139,10 @@ class MaskedSubmission(Submission):
     def by_type(self, tables: Tables) -> dict[str, dict[str, ArmScores]]:
         """Node type, in the order of the settings -> outcome -> its scores, in percent and nats.
 
-        The effect on HEADLINE is tested, and corrected over node types; others have no bounds.
+        The effect on HEADLINE is tested; others have no bounds.
         """
         hits = in_points(tables[MASKING])
-        (tested,) = corrected([hits.by_group(T1, T0)])
+        tested = hits.by_group(T1, T0)
         others = np.array(OUTCOMES) != HEADLINE
         for bounds in (tested.low, tested.high, tested.p):
             bounds[others] = np.nan
@@ -167,7 +167,7 @@ def in_points(hits: Hits) -> Hits:
     for name, group in outcomes.groups.items():
         sums = {arm: scales * (group.sums[arm] / UNIT) for arm in ARMS}
         groups[name] = replace(group, sums=sums)
-    return replace(outcomes, groups=groups, unit="points")
+    return replace(outcomes, groups=groups, unit="points", families={EFFECT: TESTED})
 
 
 def masked(hits: Hits, name: str) -> int:

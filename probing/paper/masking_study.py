@@ -32,7 +32,7 @@ from probing.report import figures, specs
 from probing.report.document import COLOURED, Figure, Part, Section, tested
 from probing.report.figures import COLOURS, INK, Points
 from probing.report.syntaxeval import SHOWN_SIMILARITY
-from probing.stats.intervals import FEW_CLUSTERS, corrected
+from probing.stats.intervals import FEW_CLUSTERS
 
 STUDY_CONFIG = syntaxeval.CONFIG
 
@@ -90,8 +90,7 @@ class Study:
                     for arm, values in zip(ARMS, of_kind):
                         yield row(kind, value=float(values.mean()), measure=f"{arm} mean")
                         yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
-                (effects,) = corrected([measured.by_group(T1, T0)])
-                for kind, paired in measured.each(effects).items():
+                for kind, paired in measured.each(measured.by_group(T1, T0)).items():
                     yield row(kind, value=arms[kind].shape[1], measure="functions")
                     yield row(kind, value=tested(paired), measure=PAIRED)
                     yield from _by_study(row, kind, *arms[kind])
@@ -223,7 +222,8 @@ _TABLES = {
         "Effects of masking a node type, by two estimators on the same rows",
         f"^(?:functions|{ESTIMATOR}|of the second function|{PAIRED})$",
         "Paired: the mean difference over functions with its 95 % interval (– in fewer than "
-        f"{FEW_CLUSTERS} functions) and p, corrected (Holm) over the node types of the model. {COLOURED}",
+        f"{FEW_CLUSTERS} functions) and p, corrected for the node types of the model (Holm) and "
+        f"for three outcomes. {COLOURED}",
     ),
     "placebo": (
         "Effects of nothing",

@@ -27,7 +27,7 @@ from probing.instruments.attention.result import ProbeResult
 from probing.report.words import RULE, K, distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
-from probing.stats.intervals import Estimate
+from probing.stats.intervals import Estimate, family
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
@@ -76,7 +76,7 @@ class Subject:
 @dataclass
 class Training:
     """The checkpoints of a model. `steps`: ascending; `means`: protocol -> of each step the mean
-    with one guess, and its difference to the best baseline, p corrected over the steps."""
+    with one guess, and its difference to the best baseline."""
 
     model: str
     steps: list[int]
@@ -93,8 +93,10 @@ class Findings:
 
     `name`: of files; `scores`: the rows of the frame, of subjects by their names, and of systems
     that need no model. `rules`: those that differ, only the first if every dependent is one token.
-    `pairs`: (index of one model, of the other) -> the difference of their held-out means.
-    `trainings`: models of which several checkpoints were probed; their last ones are the subjects.
+    `pairs`: (index of one model, of the other) -> the difference of their held-out means, p
+    corrected (Holm) over all pairs. `trainings`: models of which several checkpoints were probed;
+    their last ones are the subjects. `tested`: the models, of which each checkpoint is one, for
+    which p of means is corrected.
     """
 
     title: str
@@ -104,6 +106,7 @@ class Findings:
     rules: tuple[str, ...]
     pairs: dict[tuple[int, int], Estimate]
     trainings: list[Training]
+    tested: int
 
     # -------------------------------------------------------------------------------------------------------- scores
 
@@ -242,22 +245,22 @@ def _gathered(
         for number, (subject, model) in enumerate(subjects)
         if subject.is_model
     }
+    pairs = [*combinations(one_guess, 2)]
+    means = [compare(one_guess[first], one_guess[second]).mean for first, second in pairs]
     return Findings(
         title=title,
         name=name,
         subjects=[subject for subject, _ in subjects],
         scores=_scores(chain(rows, [("", scores.of_baselines(ordered, groups=relations))])),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs={
-            (first, second): compare(one_guess[first], one_guess[second]).mean.at(0)
-            for first, second in combinations(one_guess, 2)
-        },
+        pairs={pair: mean.at(0) for pair, mean in zip(pairs, family(means))},
         trainings=[
             _training(training)
             for training in trainings
             if training[0].probed.test.settings.control is None
             and training[0].hits[HELD_OUT].hits.counted
         ],
+        tested=sum(model.probed.settings.control is None for model in evidence),
     )
 
 

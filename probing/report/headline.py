@@ -17,7 +17,6 @@ from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, read_findings
 from probing.report.scored import ScoredRow
 from probing.report.words import DIRECTIONS, number_of
-from probing.stats.intervals import family
 
 NAMED = 3
 """The most configs or relations that a sentence names."""
@@ -126,8 +125,7 @@ def _significantly_better(findings: Findings) -> str:
     """Whether the model with the highest score is significantly better than the next."""
     first, second, *_ = findings.ranked
     pair = sorted(map(findings.subjects.index, (first, second)))
-    differences = dict(zip(findings.pairs, family([*findings.pairs.values()])))
-    if differences[pair[0], pair[1]].significant:
+    if findings.pairs[pair[0], pair[1]].significant:
         return "the best"
     return f"not significantly better than {second.name}, the next"
 

@@ -52,7 +52,7 @@ def emergence(all_findings: Sequence[Findings]) -> list[Section]:
 
 def course(key: str, findings: Findings, training: Training) -> list[Table | Figure]:
     """The mean at each step of a training, as a curve and as a table."""
-    return [_over_steps(key, findings, training), _steps(key, training)]
+    return [_over_steps(key, findings, training), _steps(key, findings, training)]
 
 
 MOST_STEPS = 8
@@ -110,13 +110,13 @@ def _to_pass(findings: Findings, protocol: str) -> float:
     return score.value if score else float("nan")
 
 
-def _steps(key: str, training: Training) -> Table:
+def _steps(key: str, findings: Findings, training: Training) -> Table:
     cells: list[Sequence[Any]] = [training.steps]
     for means in training.means.values():
         cells += zip(*means)
     rows = map(list, zip(*cells))
     edges = [_EDGES_OF[protocol] for protocol in training.means]
-    return specs.table("steps", rows, key, courses=edges, number=len(training.steps))
+    return specs.table("steps", rows, key, courses=edges, tests=tests_in_words([findings]))
 
 
 def _over_steps(key: str, findings: Findings, training: Training) -> Figure:

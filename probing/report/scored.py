@@ -94,9 +94,11 @@ class ScoredRow(NamedTuple):
 
 
 def tests_in_words(all_findings: Sequence[Findings]) -> str:
-    """The number of tests for which p-values are corrected, in words."""
-    numbers = sorted({len(findings.models) for findings in all_findings if findings.models})
-    return " or ".join(map(str, numbers)) + (" model" if numbers == [1] else " models")
+    """The number of tests for which p-values of means are corrected, in words."""
+    numbers = sorted({findings.tested for findings in all_findings if findings.tested})
+    several = any(findings.trainings for findings in all_findings)
+    words = " or ".join(map(str, numbers)) + (" model" if numbers == [1] else " models")
+    return words + ", of which each checkpoint is one" * several
 
 
 def with_marks(relation: str, few_functions: bool) -> list[str]:

@@ -17,7 +17,7 @@ from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult,
 from probing.report import specs
 from probing.report.document import Part, RowRecord, Section, Table, tested, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
-from probing.stats.intervals import FEW_CLUSTERS, corrected
+from probing.stats.intervals import FEW_CLUSTERS
 
 RANDOM = {
     SUB_TOKENS: "as many random sub-tokens",
@@ -248,7 +248,7 @@ def masking_parts(result: MaskResult) -> list[Part]:
     type."""
     measured = hits(result)[SHOWN_SIMILARITY]
     of_fillers = gains(measured)
-    effects = measured.each(*corrected([measured.by_group(T1, T0)]))
+    effects = measured.each(measured.by_group(T1, T0))
     arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
     rows = []
     for name in sorted(effects, key=lambda name: effects[name].value):

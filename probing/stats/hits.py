@@ -8,6 +8,9 @@ over the number of things; its mean is over groups, each with the same weight, w
 of things.
 
 A group is in a part of the clusters, so numbers are kept group by group, for its clusters only.
+
+*The family of a claim* is known here alone: whoever asks for a difference gets its p corrected, so
+that one effect has one p wherever it stands.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
     agreeing,
+    corrected,
     influence_of,
     mean_estimate,
     paired_p,
@@ -96,7 +100,9 @@ class Hits:
 
     `clusters` (F,): their numbers, such as the places of functions in a split, ascending; `unit`:
     PERCENT_UNIT of things that are hit, or that of an amount that is summed over things, such as
-    bits; `left_out`: groups that are in no mean.
+    bits; `left_out`: groups that are in no mean; `families`: two systems, the first less the second
+    -> how many tables of hits test this difference, such as one for each outcome, which are one
+    family; by default this one alone.
 
     `repositories`: the number of the repository of each function of the split, of which `clusters`
     are places, if intervals and tests are over these; None: they are over the clusters themselves.
@@ -107,6 +113,7 @@ class Hits:
     measures: tuple[Measure, ...]
     unit: str = PERCENT_UNIT
     left_out: Collection[str] = field(default=frozenset())
+    families: Mapping[tuple[str, str], int] = field(default_factory=dict)
     repositories: np.ndarray | None = None
 
     @classmethod
@@ -271,16 +278,18 @@ class Hits:
     # ---------------------------------------------------------------------------------------------------------- scores
 
     def mean(self, system: str, against: str | None = None) -> Estimate:
-        """The mean over groups, (M,), or the difference to that of another system, with p; NaN
-        without any group. Bounds are within those of the unit."""
+        """The mean over groups, (M,), or the difference to that of another system, with p corrected
+        for the tables of its family; NaN without any group. Bounds are within those of the unit."""
         if not self.counted:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
         mean = self.drawn._of_mean(system, against)
         tested = None if against is None else mean.added
-        return self._within(
-            mean_estimate(mean.value, mean.influence, mean.share, tested), against is not None
-        )
+        estimate = mean_estimate(mean.value, mean.influence, mean.share, tested)
+        if against is not None:
+            p = np.minimum(1, self._tables(system, against) * estimate.p)
+            estimate = estimate._replace(p=p)
+        return self._within(estimate, against is not None)
 
     def _within(self, estimate: Estimate, difference: bool) -> Estimate:
         """With bounds that end where shares and their differences do, which a few clusters may
@@ -293,8 +302,24 @@ class Hits:
         return estimate._replace(low=low, high=high)
 
     def by_group(self, system: str, against: str | None = None) -> Estimate:
-        """The score of each group, (M, G), or the difference to that of another system, with p,
-        which is not corrected."""
+        """The score of each group, (M, G), or the difference to that of another system, with p as of
+        `tested`."""
+        if against is None:
+            return self._by_group(system, None)
+        (difference,) = self.tested((system, against))
+        return difference
+
+    def tested(self, *pairs: tuple[str, str]) -> list[Estimate]:
+        """The differences of each group, (M, G) for each of `pairs`, the first system less the
+        second. All of a measure are one family: p is corrected over groups and pairs (Holm), and
+        for the tables of the family (Bonferroni)."""
+        differences = [self._by_group(*pair) for pair in pairs]
+        return corrected(differences, max(self._tables(*pair) for pair in pairs))
+
+    def _tables(self, system: str, against: str) -> int:
+        return self.families.get((system, against), 1)
+
+    def _by_group(self, system: str, against: str | None) -> Estimate:
         groups = self.drawn.groups.values()
         cells = np.zeros((4, len(self.measures), len(groups)))
         for column, group in enumerate(groups):
@@ -361,7 +386,7 @@ class Hits:
         return np.stack([value, low, high, p])
 
     def content(self) -> Iterator[bytes]:
-        """All that the numbers follow from."""
+        """All that scores and their intervals follow from."""
         header = [self.measures, self.unit, sorted(self.left_out), len(self.clusters)]
         yield repr(header).encode()
         yield self.clusters.astype(np.int64).tobytes()

@@ -15,7 +15,6 @@ from codesyntax_dataset.errors import EntryError
 from probing.evidence import submission, submission_masked
 from probing.instruments.masking.hits import hits as hits_of
 from probing.instruments.masking.result import OUTCOMES
-from probing.stats.intervals import corrected
 
 PLACE = 9
 """The row of a function with sub-tokens that were not restored."""
@@ -80,10 +79,9 @@ def test_effects_are_those_of_the_report():
     result = masked()
     (honest,) = entries([result])
     hits = hits_of(result)["jaccard"]
-    (effects,) = corrected([hits.by_group("T1", "T0")])
     made = loaded(honest)
     of_types = made.by_type(made.tables)
-    for name, expected in hits.each(effects).items():
+    for name, expected in hits.each(hits.by_group("T1", "T0")).items():
         effect = of_types[name]["jaccard"].effect
         assert effect[:3] == pytest.approx([100 * number for number in expected[:3]], abs=2e-4)
         assert effect.p == pytest.approx(expected.p, abs=1e-5)  # of rounded scores

@@ -289,7 +289,7 @@ def test_p_of_scores_is_corrected_over_relations(folder):
     frame = probing.scores(altered)
     rows = frame[(frame["measure"] == "bits") & (frame["against"] == "both")].set_index("group")
     measured = hits(altered)["bits"]
-    raw = measured.by_group("words", "both").p[0]
+    raw = plain_intervals.groups_p(measured, "words", "both")
     assert rows.loc[measured.names, "p"].tolist() == pytest.approx(plain_intervals.holm(raw))
     assert rows.loc[measured.names, "p"].tolist() != pytest.approx(raw)
 

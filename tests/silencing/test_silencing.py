@@ -508,7 +508,7 @@ def test_a_forged_ledger_is_not_read(whole):
 def test_p_of_effects_is_corrected_over_relations(whole):
     result = result_in(whole)
     measured, found = hits(result), silencing_effects(result)
-    raw = measured.by_group(MATCHED, BEST).p[0]
+    raw = plain_intervals.groups_p(measured, MATCHED, BEST)
     told = [found[name].difference.p for name in measured.names]
     assert told == pytest.approx(plain_intervals.holm(raw))
     assert told != pytest.approx(raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,15 +182,24 @@ def test_a_group_of_the_fewest_clusters_has_an_interval():
         assert np.isfinite(hits.by_group("model").low).all() == (clusters == FEW_CLUSTERS)
 
 
-def test_p_of_groups_are_those_of_plain_loops(hits):
-    estimate = hits.by_group("model", "rival")
-    for column, group in enumerate(hits.groups.values()):
-        total = int(group.n.sum())
-        first, second = (group.sums[system][0] for system in ("model", "rival"))
-        gained = [(one - other) / total for one, other in zip(first, second)]
-        things = group.n if hits.unit != PERCENT_UNIT else [total / len(gained)] * len(gained)
-        p = plain_intervals.contributions_p(gained, [n / total for n in things])
-        assert estimate.p[0, column] == pytest.approx(p)
+def test_p_of_groups_are_one_family(hits):
+    raw = plain_intervals.groups_p(hits, "model", "rival")
+    assert hits.by_group("model", "rival").p[0] == pytest.approx(plain_intervals.holm(raw))
+    back, forth = hits.tested(("rival", "model"), ("model", "rival"))
+    twice = plain_intervals.holm([*raw, *raw])
+    assert [*back.p[0], *forth.p[0]] == pytest.approx(twice)
+
+
+def test_p_of_a_family_of_tables_is_as_many_times_as_large(hits):
+    """Of groups and of the mean, however the hits are restricted; the other way round is no claim of it."""
+    alone, both = ("rival", "model"), ("model", "rival")
+    several = replace(hits, families={both: 3})
+    assert several.by_group(*both).p == pytest.approx(np.minimum(1, 3 * hits.by_group(*both).p))
+    assert several.mean(*both).p == pytest.approx(np.minimum(1, 3 * hits.mean(*both).p))
+    assert same(several.by_group(*alone), hits.by_group(*alone))
+    part = several.where(groups="ab").clustered(several.clusters // 2)
+    expected = hits.where(groups="ab").clustered(hits.clusters // 2).mean(*both).p
+    assert part.mean(*both).p == pytest.approx(np.minimum(1, 3 * expected))
 
 
 # What may change nothing

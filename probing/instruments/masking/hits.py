@@ -11,6 +11,13 @@ from probing.stats.hits import SHARE_UNIT, Hits
 ARMS = T1, T0 = "T1", "T0"
 """The nodes of the type are masked; its controls are, of which a function has the mean."""
 
+EFFECT = ARMS
+"""The effect of masking a node type: T1 less T0."""
+
+TESTED = 3
+"""The outcomes that a finding takes up, a family of tests: similarity of trees, restored sub-tokens
+and log-probability. The similarities count as one, being of the same trees."""
+
 UNITS = dict.fromkeys(OUTCOMES, SHARE_UNIT) | {"log_probability": "nats"}
 
 _COUNTS = {"restored": HITS, "commonest": "commonest"}
@@ -45,6 +52,7 @@ def hits(result: MaskResult) -> dict[str, Hits]:
             {system: values[None, known] for system, values in sums.items()},
             (outcome,),
             unit=UNITS[outcome],
+            families={EFFECT: TESTED},
             repositories=result.ledger.repositories,
         )
     return measured

@@ -10,7 +10,7 @@ import numpy as np
 from probing.instruments.silencing.result import WHOLE as WHOLE_MODEL
 from probing.instruments.silencing.result import SilencingResult, log_probabilities
 from probing.stats.hits import Hits
-from probing.stats.intervals import Estimate, corrected
+from probing.stats.intervals import Estimate
 
 SYSTEMS = WHOLE, BEST, MATCHED = "whole", "best", "matched"
 """The whole model; without the best head of a relation; without a matched head, the mean over
@@ -46,8 +46,8 @@ class SilencingEffect(NamedTuple):
     """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head
     helps to predict.
 
-    `cost`: the mean over functions; `difference`: to the mean over the matched heads, with p
-    corrected over relations; `costlier`: how many of these cost more.
+    `cost`: the mean over functions; `difference`: to the mean over the matched heads; `costlier`:
+    how many of these cost more.
     """
 
     cost: Estimate
@@ -59,8 +59,7 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
     """Relation -> what its best head serves; the relations of which heads look best come first."""
     measured = hits(result)
     costs = measured.each(measured.by_group(WHOLE, BEST))
-    (difference,) = corrected([measured.by_group(MATCHED, BEST)])
-    differences = measured.each(difference)
+    differences = measured.each(measured.by_group(MATCHED, BEST))
     order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
     return {
         name: SilencingEffect(costs[name], differences[name], result.relations[name].costlier)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from scipy.stats import norm, t
 
@@ -102,3 +103,15 @@ def holm(p: Sequence[float]) -> list[float]:
     for rank, place in enumerate(sorted(range(len(p)), key=lambda place: p[place])):
         least = corrected[place] = min(1.0, max(least, p[place] * (len(p) - rank)))
     return corrected
+
+
+def groups_p(hits: Any, system: str, against: str) -> list[float]:
+    """Of each group of `Hits`, by the first measure, the p that two systems have as much: not corrected."""
+    every = []
+    for group in hits.groups.values():
+        total = int(group.n.sum())
+        first, second = (group.sums[name][0] for name in (system, against))
+        gained = [(one - other) / total for one, other in zip(first, second)]
+        things = [total / len(gained)] * len(gained) if hits.unit == "percent" else group.n
+        every.append(contributions_p(gained, [n / total for n in things]))
+    return every
