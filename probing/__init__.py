@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from probing.report.dataset import compare_labels, show_labels
     from probing.report.report import report
     from probing.report.show import show, show_masked
+    from probing.runs.session import Session
 
     __version__: str
 
 __all__ = [
     "ProbeResult",
     "RankLedger",
+    "Session",
     "SyntaxCallback",
     "__version__",
     "ablate",
@@ -56,6 +58,7 @@ __all__ = [
 _PUBLIC = {
     "ProbeResult": "probing.instruments.attention.result",
     "RankLedger": "probing.instruments.attention.ledger",
+    "Session": "probing.runs.session",
     "SyntaxCallback": "probing.evidence.training",
     "ablate": "probing.instruments.silencing.ablate",
     "baseline": "probing.evidence.baselines",

@@ -219,6 +219,8 @@ def _loaded(
     target = None if isinstance(model, tuple) and device is None else _device_named(device)
     options = with_head, eager, precision, max_length
     if isinstance(model, tuple):
+        if revision is not None:
+            raise ModelError(f"revision is {revision!r}, but the model is in memory: load that one")
         loaded, head = _of_pair(model, *options)
     else:
         loaded, head = _of_files(os.fspath(model), revision, *options)

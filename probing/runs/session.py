@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from codesyntax_dataset.arguments import StrPath
-from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
+from codesyntax_dataset.errors import ArgumentError, ModelError
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models.location import EMBEDDED_MODELS, ModelSource, loading, locate
+from probing.models.location import EMBEDDED_MODELS, ModelSource, loading, locate, step_of
 from probing.runs.processes import Processes
 from probing.runs.saved import field_of, found_at, read_text
 
@@ -27,35 +27,57 @@ _COMMIT = 40  # hexadecimal digits; digests have more
 class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
+    Functions that measure, such as `probing.probe`, take it instead of a model, and load that once.
     A form is loaded when an instrument first needs it, so that a run that the cache has loads
-    nothing. `model`, `revision`, `dtype`, `device` and `max_length` as of
-    `probing.probe`; `step`: that of a checkpoint; `alone`: not to share the work
-    with other processes; `named`: True unless the model was found by what a result says.
+    nothing.
+
+    Args:
+        model, revision, dtype, device, max_length: as of `probing.probe`.
+        step: of a checkpoint, by default that in the name of its revision.
+        alone: do not share the work with other processes.
+
+    `named`: True unless the model was found by
+    what a result says. Raises ArgumentError for arguments of other kinds.
     """
 
+    @checked
     def __init__(
         self,
         model: ModelSource,
         *,
         revision: str | None = None,
-        step: int | None = None,
-        dtype: str | torch.dtype = "float32",
+        step: Natural | None = None,
+        dtype: str | torch.dtype | None = None,
         device: str | torch.device | None = None,
-        max_length: int = PAPER_LENGTH,
+        max_length: Positive | None = None,
         alone: bool = False,
     ):
         self.processes = processes_of_run(alone)
         self.named = True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
-        self.revision, self.step, self.max_length = revision, step, max_length
-        self.dtype = str(dtype).removeprefix("torch.")
+        self.revision = revision
+        self.step = step_of(revision) if step is None else step
+        self.max_length = max_length or PAPER_LENGTH
+        self.dtype = _precision(dtype or "float32")
         self.device = str(device) if device else self.processes.device
         self._forms: dict[tuple[str, int | None], Any] = {}
 
     @classmethod
     def of(cls, model: ModelSource | Session, **options: Any) -> Session:
-        """`model`, if it is a session, which says everything `options` itself, or a new one."""
-        return model if isinstance(model, Session) else cls(model, **options)
+        """`model`, if it is a session, or a new one with these options.
+
+        Raises ArgumentError for an option that a session has otherwise; None is no option.
+        """
+        if not isinstance(model, Session):
+            return cls(model, **options)
+        for name, value in options.items():
+            asked = _precision(value) if name == "dtype" and value else value
+            has = getattr(model, name)
+            if asked is not None and str(asked) != str(has):
+                raise ArgumentError(
+                    f"{name} is {asked!r}, but the session has {has!r}: make a session with that {name}"
+                )
+        return model
 
     @classmethod
     def again(
@@ -143,6 +165,10 @@ class Session:
             return found(str(self.model), self.revision)[1]
         except ModelError:
             return ""
+
+
+def _precision(dtype: str | torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def processes_of_run(alone: bool = False) -> Processes:

@@ -48,7 +48,10 @@ def pair(tiny_model):
         ),
         (lambda: build("sample", ["python"], 7), "output is 7, expected text or a path"),
         (lambda: collect("d", ["python"], "test"), "splits is 'test', expected a list"),
-        (lambda: probing.probe(None, "d"), "model is None, expected text, a path or a tuple"),
+        (
+            lambda: probing.probe(None, "d"),
+            "model is None, expected text, a path, a tuple or a probing Session",
+        ),
         (
             lambda: probing.probe(("m",), "d", limit="5"),
             "limit is '5', expected a whole number of at least 1 or None",

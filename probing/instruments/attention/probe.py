@@ -18,17 +18,14 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
-from codesyntax_dataset.protocol import (
-    PAPER_LENGTH,
-    RANDOM_WEIGHTS,
-)
+from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.align import OffsetsError, align
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
-from probing.models.location import ModelSource, checkpoints, step_of, trainings
+from probing.models.location import ModelSource, checkpoints, trainings
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, Prepared, run
 from probing.runs.session import Session
@@ -44,19 +41,19 @@ logger = logging.getLogger(__name__)
 
 @checked
 def probe(
-    model: ModelSource,
+    model: ModelSource | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
     *,
     revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
+    dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
     batch_tokens: Positive | None = None,
     limit: Positive | None = None,
     sample: Positive | None = None,
     direction: str | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
     output: StrPath | None = None,
@@ -66,14 +63,17 @@ def probe(
     section 4).
 
     `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model,
-    tokenizer) pair. `data`: a folder that `codesyntax build` wrote, a dataset id, or a loaded
-    dataset. `dtype`: `float32`, `bfloat16` or `float16`, as text or torch dtype. `batch_tokens`:
+    tokenizer) pair; or a `probing.Session`, which has it loaded for several calls, and whose
+    `revision`, `dtype`, `device` and `max_length` no argument may contradict. `data`: a folder that
+    `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32`, by default,
+    `bfloat16` or `float16`, as text or torch dtype. `batch_tokens`:
     sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the
     first functions of the split; `sample`: only so many, drawn by `seed`, of controls by 0, the
     same for every model; the result says so. `direction`: `head-to-dependent`, as published for
     code, or `dependent-to-head`, as published for natural language and the only one for models that
     cannot see later tokens; by default that of the language, if the model supports it.
-    `max_length`: the most sub-tokens, special tokens included, of a function, 511 in the paper.
+    `max_length`: the most sub-tokens, special tokens included, of a function: by default 511, as in
+    the paper.
     `control`: one of
     `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
     or on other edges (see `probing.runs.data`), which the
@@ -93,13 +93,8 @@ def probe(
     functions = read_functions(
         data, config, split, limit=limit, sample=sample, control=control, seed=seed
     )
-    session = Session(
-        model,
-        revision=revision,
-        step=step_of(revision),
-        dtype=dtype,
-        device=device,
-        max_length=max_length,
+    session = Session.of(
+        model, revision=revision, dtype=dtype, device=device, max_length=max_length
     )
     return run(Probing(session, functions, direction, batch_tokens), output, shard)
 
@@ -266,9 +261,9 @@ def probe_models(
     sample: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
-    dtype: str | torch.dtype = "float32",
+    dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     output: StrPath | None = None,
     shard: str | None = None,
     **asked: Any,

@@ -14,7 +14,6 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.probe import Probing
 from probing.instruments.information.learn import (
@@ -55,11 +54,11 @@ def inform(
     *,
     edges: Positive = EDGES,
     revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
+    dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
     limit: Positive | None = None,
     sample: Positive | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
     output: StrPath | None = None,
@@ -76,9 +75,8 @@ def inform(
     repositories of validation.
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
-    `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`; `model` may be
-    a `Session`, which says `revision`, `dtype`, `device` and `max_length` itself. A control applies
-    to both splits.
+    `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`. A control
+    applies to both splits.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.

@@ -36,7 +36,7 @@ from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.pairs.code import Code, Node
 from codesyntax_dataset.pairs.rivals import N, NGrams, windows
 from codesyntax_dataset.pairs.surface import Pair, SurfaceRival
-from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
+from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.instruments.attention.align import align
 from probing.instruments.likelihood import result as results
@@ -107,12 +107,12 @@ def prefer(
     split: str = "test",
     *,
     revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
+    dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
     batch_tokens: Positive | None = None,
     limit: Positive | None = None,
     sample: Positive | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
     output: StrPath | None = None,
@@ -123,8 +123,7 @@ def prefer(
     `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such
     as `python_pairs`. `max_length`: pairs with a longer text are not read, and count as wrong.
     `control`: `random-weights`, a randomly initialised copy drawn by `seed`. The others as of
-    `probing.probe`; `model` may be a `Session`, which says `revision`, `dtype`, `device` and
-    `max_length` itself. A masked language model runs once for each sub-token of a text.
+    `probing.probe`. A masked language model runs once for each sub-token of a text.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
@@ -292,12 +291,12 @@ def surprise(
     *,
     node_types: Sequence[str] | None = None,
     revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
+    dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
     batch_tokens: Positive | None = None,
     limit: Positive | None = None,
     sample: Positive | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
     output: StrPath | None = None,
@@ -308,8 +307,7 @@ def surprise(
 
     `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by
     default those that `mask` masks. `control`: `random-weights`, a randomly initialised copy drawn
-    by `seed`. The others as of `probing.probe`; `model` may be a `Session`, which says `revision`,
-    `dtype`, `device` and `max_length` itself.
+    by `seed`. The others as of `probing.probe`.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.

@@ -21,7 +21,6 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages import grammar, language_of
-from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.instruments.masking import masking
 from probing.instruments.masking.masking import Maskable, MaskedCopy, Masker, masked_copies
@@ -59,7 +58,7 @@ def mask(
     batch_tokens: Positive | None = None,
     limit: Positive | None = None,
     sample: Positive | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     output: StrPath | None = None,
     shard: str | None = None,
 ) -> MaskResult | None:
@@ -73,11 +72,11 @@ def mask(
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
     masked-LM head, or a decoder with fill-in-the-middle tokens, for which the result has the
-    protocol `infilling`; or a `Session` that keeps it for several calls, and says `revision`,
-    `device` and `max_length`. `data`, `config`, `split`, `limit`, `sample`, `max_length`,
-    `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are not used. `node_types`:
-    names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study,
-    or their counterparts. `protocol`: `current`, or `published`, which masks what the study masked.
+    protocol `infilling`; or a `Session` in float32, as of `probing.probe`. `data`, `config`,
+    `split`, `limit`, `sample`, `max_length`, `batch_tokens`, `output` and `shard`: as of
+    `probing.probe`; labels are not used. `node_types`: names of the language's tree-sitter grammar,
+    or `["all"]`; by default the eleven of the study, or their counterparts. `protocol`: `current`,
+    or `published`, which masks what the study masked.
     `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
     `sub-tokens` as above, or `spans`, random spans of whole words as long as the nodes, outside of
     them.
@@ -92,7 +91,9 @@ def mask(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
     """
-    session = Session.of(model, revision=revision, device=device, max_length=max_length)
+    session = Session.of(
+        model, revision=revision, dtype="float32", device=device, max_length=max_length
+    )
     functions = read_functions(data, config, split, limit=limit, sample=sample, seed=seed)
     chosen = chosen_types(language_of(config).name, node_types)
     experiment = Masking(

@@ -14,7 +14,6 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
-from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
 from probing.instruments.silencing.choose import choose
@@ -60,7 +59,7 @@ def ablate(
     limit: Positive | None = None,
     sample: Positive | None = None,
     direction: str | None = None,
-    max_length: Positive = PAPER_LENGTH,
+    max_length: Positive | None = None,
     output: StrPath | None = None,
     shard: str | None = None,
 ) -> SilencingResult | None:
@@ -79,9 +78,9 @@ def ablate(
     no more.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
-    masked-LM or causal-LM head; or a `Session` that keeps it for several calls, and says
-    `revision`, `device` and `max_length`. `data`, `config`, `direction`, `max_length`,
-    `output` and `shard`: as of `probing.probe`, but every shard needs both probes whole;
+    masked-LM or causal-LM head; or a `Session` in float32, as of `probing.probe`. `data`, `config`,
+    `direction`, `max_length`, `output` and `shard`: as of `probing.probe`, but every shard needs
+    both probes whole;
     `limit`, `sample`: silence heads in some functions of test only, which the result says.
     The model runs in float32.
 
@@ -92,7 +91,9 @@ def ablate(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
     message.
     """
-    session = Session.of(model, revision=revision, device=device, max_length=max_length)
+    session = Session.of(
+        model, revision=revision, dtype="float32", device=device, max_length=max_length
+    )
     test = read_functions(data, config, "test", limit=limit, sample=sample, seed=seed)
     ablation = Ablation(session, test, direction, draws, seed, output)
     result = run(ablation, output, shard)
