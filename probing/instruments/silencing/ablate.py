@@ -186,11 +186,9 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
 
     @cached_property
     def _predictor(self) -> Predictor:
-        return Predictor(self.model)
+        return Predictor(self.model, self.model.stand_ins(self.reference))
 
     def run(self, part: Sequence[SilencedFunction], bar: tqdm) -> SilencingLedger:
-        if not self.model.means:
-            self.model.learn_means(self.reference)
         heads = self.provenance.heads
         masked = self.model.mask is not None
         passes = [passes_of(function, heads, masked) for function in part]

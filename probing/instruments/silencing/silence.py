@@ -57,9 +57,13 @@ class Pass(NamedTuple):
 
 class Predictor(Passes[Pass]):
     """Finds log-probabilities, in batches of one function: nothing is padded, and no result depends
-    on the others."""
+    on the others. `stand_ins`: what silenced heads put out, as of `LanguageModel.stand_ins`."""
 
     model: LanguageModel
+
+    def __init__(self, model: LanguageModel, stand_ins: Sequence[Tensor]):
+        super().__init__(model)
+        self.stand_ins = stand_ins
 
     def batch(self, functions: Sequence[Any], start: int) -> Sequence[Any]:
         batch = super().batch(functions, start)
@@ -67,7 +71,7 @@ class Predictor(Passes[Pass]):
 
     def work(self, batch: Sequence[Pass], inputs: Batch) -> Tensor:
         return self.model.log_probabilities(
-            inputs, *self.places(batch), [item.silenced for item in batch]
+            inputs, *self.places(batch), [item.silenced for item in batch], self.stand_ins
         )
 
 
