@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,7 @@ from probing.instruments.silencing.result import SilencingResult
 from probing.runs.clusters import FUNCTION, REPOSITORY, cluster_unit
 from probing.runs.ledger_file import (
     ATTENTION,
-    INFORMATION,
-    MASKING,
     PREFERENCE,
-    SILENCING,
-    SURPRISAL,
 )
 from probing.runs.records import Record
 from probing.runs.repositories import clustered_by
@@ -95,6 +92,8 @@ MEAN = "mean"
 
 Row = dict[str, Any]
 
+RowsOfFiles = Callable[[Sequence[Path], Any], Iterator[Row]]
+
 _TEXTS = dict.fromkeys(("model", "revision", "control", "direction", "protocol", "rule"), "")
 """Cells of instruments that say nothing there."""
 
@@ -127,18 +126,10 @@ def scores(
     every: Any = [results] if alone else results
     with scratch_folder() as folder, clustered_by(cluster, data):
         paths = [item.save(folder) if isinstance(item, Result) else item for item in every]
-        files = by_instrument(paths)
         rows: list[Row] = []
-        if attention := files.pop(ATTENTION):
-            for probed in gather.comparable(attention).values():
-                evidence = gather.gather(probed, data)
-                rows += chain(of_baselines(evidence), *of_models(evidence))
-        for group in masked.comparable(files.pop(MASKING)):
-            rows += chain(*map(_masking, masked.gather(group)))
-        for instrument, of_instrument in files.items():
-            rows_of = _OF_RESULT.get(instrument, _plain)
-            results_of = INSTRUMENTS[instrument].result.load_each(of_instrument)
-            rows += chain(*map(rows_of, results_of))
+        for instrument, files in by_instrument(paths).items():
+            if files:
+                rows += INSTRUMENTS[instrument].rows(files, data)
     return frame_of(rows)
 
 
@@ -151,7 +142,7 @@ def frame_of(rows: Iterable[Row]) -> Any:
 
 
 @dataclass(frozen=True)
-class _Slice:
+class Slice:
     """Hits as rows of the frame. `about`: the cells that all rows share; `of_measure`: those that
     follow from a measure; `chosen`: what was chosen for a group and a measure."""
 
@@ -194,7 +185,7 @@ class _Slice:
                         "items": items,
                     }
 
-    def only(self, **some: Any) -> _Slice:
+    def only(self, **some: Any) -> Slice:
         """Some of the `groups` and `measures`."""
         return replace(self, hits=self.hits.where(**some))
 
@@ -218,7 +209,7 @@ class _Slice:
         yield from self.scored_means(system)
 
 
-def _shared_cells(result: Any, **cells: Any) -> Row:
+def shared_cells(result: Any, **cells: Any) -> Row:
     """The cells that all rows of a result share."""
     settings = result.settings
     return {
@@ -245,6 +236,14 @@ WITHOUT_MODEL = (*BASELINES, RANDOM_BEST, RANDOM_HEAD)
 """All systems without a model."""
 
 
+def attention_rows(files: Sequence[Path], data: Any) -> Iterator[Row]:
+    """Rows of heads, and of what needs no model."""
+    for probed in gather.comparable(files).values():
+        evidence = gather.gather(probed, data)
+        yield from of_baselines(evidence)
+        yield from chain(*of_models(evidence))
+
+
 def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[list[Row]]:
     """The rows of each model, or control, on the same functions. `groups`: also of relations, most
     of the work."""
@@ -254,10 +253,10 @@ def of_models(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[lis
 
 def _of_model(member: Evidence, groups: bool) -> Iterator[Row]:
     """Rows of a model, and of what needs none on the hard edges of its relations."""
-    about = _shared_cells(member.probed.test, measure="uas")
+    about = shared_cells(member.probed.test, measure="uas")
     for protocol, chosen in member.hits.items():
         cells = {**about, "protocol": protocol}
-        shown = _Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
+        shown = Slice(chosen.hits, cells, _rule_and_k, partial(_head, chosen))
         yield from shown.by_rule_and_k(MODEL, groups)
         if protocol not in member.means:  # it was scored on other edges than the baselines
             continue
@@ -270,7 +269,7 @@ def _of_model(member: Evidence, groups: bool) -> Iterator[Row]:
             cells |= _WITHOUT_MODEL
             for kind in kinds_of(member.probed.settings.config):
                 rival = member.splits.rivals[protocol][kind]
-                yield from _Slice(rival.hits, cells, _rule_and_k).by_rule_and_k(kind, groups)
+                yield from Slice(rival.hits, cells, _rule_and_k).by_rule_and_k(kind, groups)
 
 
 _WITHOUT_MODEL: Row = {"model": "", "revision": "", "step": None, "control": ""}
@@ -283,7 +282,7 @@ def of_baselines(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[
     yield from of_offsets_and_keywords(first.splits.baselines, groups)
     ledgers = [member.probed.test.ledger for member in evidence]
     heads = max(int(np.prod(ledger.ranks.shape[2:])) for ledger in ledgers)
-    about = _shared_cells(first.probed.test, measure="uas", **_WITHOUT_MODEL)
+    about = shared_cells(first.probed.test, measure="uas", **_WITHOUT_MODEL)
     yield from _at_random(first, about, heads)
 
 
@@ -302,7 +301,7 @@ def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Itera
         for kind in kinds_of(known.settings.config):
             hits = known.hits[protocol][kind].hits
             picked = partial(_picked, known, protocol, kind)
-            shown = _Slice(hits, {**about, "protocol": protocol}, _rule_and_k, picked)
+            shown = Slice(hits, {**about, "protocol": protocol}, _rule_and_k, picked)
             yield from shown.by_rule_and_k(kind, groups)
 
 
@@ -323,7 +322,7 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
     for protocol in PUBLISHED_FIRST:
         chosen = first.hits[protocol]
         cells_of = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
-        shown = _Slice(chosen.hits, cells_of, _rule_and_k)
+        shown = Slice(chosen.hits, cells_of, _rule_and_k)
         drawn = apply(scored, heads_of[protocol])
         yield from shown.rows(drawn.hits.mean(drawn.system), RANDOM_BEST)
         if counted := chosen.hits.counted:
@@ -363,15 +362,22 @@ def _picked(
 # -------------------------------------------------------------------------------- other instruments
 
 
+def masking_rows(files: Sequence[Path], data: Any) -> Iterator[Row]:
+    """Rows of masked functions."""
+    for group in masked.comparable(files):
+        for model in masked.gather(group):
+            yield from _masking(model)
+
+
 def _masking(model: Masked) -> Iterator[Row]:
     settings = model.result.settings
     in_place = [RANDOM_WEIGHTS] if settings.random_weights else []
     if settings.control != SUB_TOKENS:
         in_place.append(settings.control)
     cells = {"protocol": settings.protocol, "control": ", ".join(in_place)}
-    about = _shared_cells(model.result, **cells)
+    about = shared_cells(model.result, **cells)
     for outcome, hits in model.hits.items():
-        shown = _Slice(hits, about)
+        shown = Slice(hits, about)
         yield from shown.scored(*ARMS)
         yield from shown.scored(T1, against=T0)
         if outcome in FLOORS:
@@ -379,7 +385,7 @@ def _masking(model: Masked) -> Iterator[Row]:
                 yield from _over_fillers(shown, dict(zip(hits.groups, gains)), arm)
 
 
-def _over_fillers(shown: _Slice, gains: Mapping[str, FillerGain], arm: str) -> Iterator[Row]:
+def _over_fillers(shown: Slice, gains: Mapping[str, FillerGain], arm: str) -> Iterator[Row]:
     filled = replace(shown, chosen=lambda node_type, measure: gains[node_type].filler)
     over = _of_all_groups({name: gain.gain for name, gain in gains.items()})
     yield from filled.rows(over, arm, f"{arm} filled")
@@ -394,46 +400,41 @@ def _silencing(result: SilencingResult) -> Iterator[Row]:
     def head(relation: str, measure: Any) -> str:
         return "-".join(map(str, result.heads[relation].best))
 
-    shown = _Slice(silencing.hits(result), _shared_cells(result), chosen=head)
+    shown = Slice(silencing.hits(result), shared_cells(result), chosen=head)
     yield from shown.scored(*silencing.SYSTEMS)
     yield from shown.scored(silencing.WHOLE, silencing.MATCHED, against=silencing.BEST)
 
 
 def _information(result: InformationResult) -> Iterator[Row]:
     measured = information.hits(result)
-    about = _shared_cells(result)
-    bits = _Slice(measured["bits"], about)
+    about = shared_cells(result)
+    bits = Slice(measured["bits"], about)
     yield from bits.scored(WORDS, BOTH)
     yield from bits.scored(WORDS, against=BOTH)
-    yield from _Slice(measured["uas"], about).scored(*information.FINDERS)
+    yield from Slice(measured["uas"], about).scored(*information.FINDERS)
 
 
 def _preference(result: PreferenceResult) -> Iterator[Row]:
     hits = likelihood.of_pairs(result)
     pairs = {name: accuracy.pairs for name, accuracy in result.phenomena.items()}
     pairs[MEAN] = sum(pairs[name] for name in hits.counted)
-    for row in _Slice(hits, _shared_cells(result)).scored(likelihood.MODEL):
+    for row in Slice(hits, shared_cells(result)).scored(likelihood.MODEL):
         yield {**row, "items": pairs[row["group"]]}  # hits count weights
 
 
 def _surprisal(result: SurprisalResult) -> Iterator[Row]:
     for role, hits in likelihood.of_surprisal(result).items():
-        shown = _Slice(hits, _shared_cells(result, rule=role))
+        shown = Slice(hits, shared_cells(result, rule=role))
         yield from shown.scored(likelihood.NODE, likelihood.CONTROL)
         yield from shown.scored(likelihood.CONTROL, against=likelihood.NODE)
 
 
-def _plain(result: Any) -> Iterator[Row]:
-    for name, hits in result.hits().items():
-        about = _shared_cells(result, measure=name)
-        shown = _Slice(hits, about, lambda measure: {"rule": measure})
-        yield from shown.scored(*hits.systems)
+def rows_by_result(kind: type[Result], rows_of: Callable[[Any], Iterator[Row]]) -> RowsOfFiles:
+    """The rows of files of results of this kind, each by itself."""
+    return lambda files, data: chain.from_iterable(map(rows_of, kind.load_each(files)))
 
 
-_OF_RESULT: dict[str, Callable[[Any], Iterator[Row]]] = {
-    SILENCING: _silencing,
-    INFORMATION: _information,
-    PREFERENCE: _preference,
-    SURPRISAL: _surprisal,
-}
-"""Instrument -> the rows of a result."""
+silencing_rows = rows_by_result(SilencingResult, _silencing)
+information_rows = rows_by_result(InformationResult, _information)
+preference_rows = rows_by_result(PreferenceResult, _preference)
+surprisal_rows = rows_by_result(SurprisalResult, _surprisal)

@@ -24,13 +24,15 @@ class Instrument:
     """The parts of an instrument, each as `module:name`.
 
     `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and
-    settings; `verifies`: how the rows are run again, their tolerances, and what functions add to
-    the published numbers; `prints`: what makes the tables and texts of a result that commands
-    print; `submits`: its submission to boards, empty if these do not take it.
+    settings; `scores`: its rows of the table of all scores, of files and a location of data;
+    `verifies`: how the rows are run again, their tolerances, and what functions add to the
+    published numbers; `prints`: what makes the tables and texts of a result that commands print;
+    `submits`: its submission to boards, empty if these do not take it.
     """
 
     runs: str
     results: str
+    scores: str
     verifies: str
     prints: str
     submits: str = ""
@@ -42,6 +44,10 @@ class Instrument:
     @property
     def result(self) -> Any:
         return resolve_name(self.results)
+
+    @property
+    def rows(self) -> Any:
+        return resolve_name(self.scores)
 
     @property
     def verifier(self) -> Any:
@@ -60,6 +66,7 @@ INSTRUMENTS = {
     ATTENTION: Instrument(
         "probing.instruments.attention.probe:Probing",
         "probing.instruments.attention.result:ProbeResult",
+        "probing.evidence.scores:attention_rows",
         "probing.evidence.reruns:RanksVerifier",
         "probing.report.results:attention",
         "probing.evidence.submission_attention:AttentionSubmission",
@@ -67,6 +74,7 @@ INSTRUMENTS = {
     MASKING: Instrument(
         "probing.instruments.masking.mask:Masking",
         "probing.instruments.masking.result:MaskResult",
+        "probing.evidence.scores:masking_rows",
         "probing.evidence.reruns:CopiesVerifier",
         "probing.report.syntaxeval:masking_parts",
         "probing.evidence.submission_masked:MaskedSubmission",
@@ -74,24 +82,28 @@ INSTRUMENTS = {
     SILENCING: Instrument(
         "probing.instruments.silencing.ablate:Ablation",
         "probing.instruments.silencing.result:SilencingResult",
+        "probing.evidence.scores:silencing_rows",
         "probing.evidence.reruns:HeadsVerifier",
         "probing.report.silencing:silencing_parts",
     ),
     INFORMATION: Instrument(
         "probing.instruments.information.inform:Informing",
         "probing.instruments.information.result:InformationResult",
+        "probing.evidence.scores:information_rows",
         "probing.evidence.reruns:InformationVerifier",
         "probing.report.information:parts_of",
     ),
     PREFERENCE: Instrument(
         "probing.instruments.likelihood.likelihood:Preferring",
         "probing.instruments.likelihood.result:PreferenceResult",
+        "probing.evidence.scores:preference_rows",
         "probing.evidence.reruns:PreferenceVerifier",
         "probing.report.information:preference_parts",
     ),
     SURPRISAL: Instrument(
         "probing.instruments.likelihood.likelihood:Surprising",
         "probing.instruments.likelihood.result:SurprisalResult",
+        "probing.evidence.scores:surprisal_rows",
         "probing.evidence.reruns:SurprisalVerifier",
         "probing.report.information:surprisal_parts",
     ),

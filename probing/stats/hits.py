@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
@@ -130,11 +130,18 @@ class Hits:
         """From N rows of a cluster and a group: `clusters` (N,), `groups` (N,), `sums`: system ->
         (M, N), and `n` (N,), by default 1. Rows of the same cluster and group are added up.
 
-        `weighted`: each row is one thing, and `n` is its weight.
+        `weighted`: each row is one thing, and `n` is its weight. Raises ArgumentError for `n` that
+        are no counts, and for parts of other lengths.
         """
-        numbers = np.ones(len(clusters), np.int64)
-        if n is not None:
-            numbers[:] = n
+        counts = np.broadcast_to(1, len(clusters)) if n is None else np.atleast_1d(n)
+        numbers = counts.astype(np.int64)
+        if (numbers != counts).any() or (numbers < 0).any():
+            raise ArgumentError(f"n is {n!r:.60}, expected whole numbers of at least 0")
+        shapes = {(len(measures), size) for size in (len(clusters), len(groups), len(numbers))}
+        if {(len(measures), len(clusters))} != shapes | {cells.shape for cells in sums.values()}:
+            raise ArgumentError(
+                f"{len(clusters)} clusters and {len(measures)} measures, but other parts are of other lengths"
+            )
         all_clusters, positions = np.unique(clusters, return_inverse=True)
         names = np.asarray(groups)
         parts = {}

@@ -16,7 +16,7 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing.evidence.masked import comparable, gains
 from probing.evidence.protocols import MEASURES
-from probing.evidence.scores import COLUMNS, _Slice
+from probing.evidence.scores import COLUMNS, Slice
 from probing.instruments.masking.hits import hits as hits_of
 
 
@@ -104,7 +104,7 @@ def test_p_is_corrected_over_node_types_and_of_gains_over_arms():
     measured = hits_of(masked())["jaccard"]
     raw = partial(plain_intervals.groups_p, measured)
     alone = [raw(arm, f"letter {arm}") for arm in ("T1", "T0")]
-    differences = _Slice(measured, {}).scored_groups("T1", "T0")
+    differences = Slice(measured, {}).scored_groups("T1", "T0")
     expected = [min(1, 3 * p) for p in plain_intervals.holm(raw("T1", "T0"))]
     assert [row["p"] for row in differences] == pytest.approx(expected)
     told = [gain.gain.p for of_arm in zip(*gains(measured).values()) for gain in of_arm]

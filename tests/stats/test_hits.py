@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.references import plain_intervals
 
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.stats.hits import PERCENT_UNIT, Hits
 from probing.stats.intervals import FEW_CLUSTERS
 
@@ -52,6 +52,38 @@ def same(one, other):
 @pytest.fixture(params=[PERCENT_UNIT, "bits"])
 def hits(request):
     return drawn(unit=request.param)
+
+
+@pytest.mark.parametrize("n", [[0.5, 1.7], [1, -1], 0.5, [np.nan, 1]])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_what_is_scored_is_counted(n):
+    with pytest.raises(ArgumentError, match="expected whole numbers of at least 0"):
+        Hits.of_rows(np.arange(2), ["a", "a"], {"model": np.ones((1, 2))}, ["k"], n)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"clusters": np.arange(3)},
+        {"groups": ["a"]},
+        {"groups": ["a", "a", "b"]},
+        {"sums": {"model": np.ones((1, 3))}},
+        {"sums": {"model": np.ones((2, 2))}},
+        {"measures": ["k", "m"]},
+        {"n": np.ones(3)},
+    ],
+)
+def test_no_row_is_left_out_because_parts_have_other_lengths(changed):
+    given = {
+        "clusters": np.arange(2),
+        "groups": ["a", "a"],
+        "sums": {"model": np.ones((1, 2))},
+        "measures": ["k"],
+        "n": np.ones(2),
+    }
+    assert Hits.of_rows(**given).n.tolist() == [2]
+    with pytest.raises(ArgumentError, match="of other lengths"):
+        Hits.of_rows(**{**given, **changed})
 
 
 def test_rows_of_a_cluster_and_group_are_added_up():
