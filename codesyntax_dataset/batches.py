@@ -18,10 +18,18 @@ LARGEST_ROW_GROUP = 1 << 31
 _BUFFER = 1 << 18  # bytes that are read ahead, of each column
 
 
-def parquet_file(source: Path | IO[bytes]) -> pq.ParquetFile:
+def parquet_file(source: Path | IO[bytes] | pa.BufferReader) -> pq.ParquetFile:
     """A Parquet file, of which only what is being read is in memory; by default Arrow would keep
     all that was read."""
     return pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER)
+
+
+def columns_of(parquet: pq.ParquetFile, columns: Collection[str] | None = None) -> pa.Table:
+    """All rows of some columns, by default of all.
+
+    Without threads of Arrow, here and in `batches`: one that still holds a Python object when the
+    interpreter ends, as after an error, ends the process with a signal (apache/arrow#34314)."""
+    return parquet.read(columns=None if columns is None else list(columns), use_threads=False)
 
 
 def batches(
@@ -29,7 +37,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of so many rows, the last with fewer; raises what `check_row_groups` does."""
     check_row_groups(parquet, columns)
-    yield from parquet.iter_batches(rows, columns=columns)
+    yield from parquet.iter_batches(rows, columns=columns, use_threads=False)
 
 
 def check_row_groups(parquet: pq.ParquetFile, columns: Collection[str] | None = None) -> None:

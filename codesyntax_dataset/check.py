@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from codesyntax_dataset import card, metadata, safe_files
+from codesyntax_dataset.batches import columns_of, parquet_file
 from codesyntax_dataset.errors import DatasetError
 from codesyntax_dataset.features import features_of
 from codesyntax_dataset.languages import CONFIGS, unedited
@@ -189,7 +190,7 @@ def _shown(schema: pa.Schema) -> str:
 
 
 def _check_ids(folder: Path, config: str, files: Iterable[str]) -> None:
-    ids = pa.concat_tables(pq.read_table(folder / file, columns=["id"]) for file in files)
+    ids = pa.concat_tables(columns_of(parquet_file(folder / file), ["id"]) for file in files)
     counts = pc.value_counts(ids["id"])
     repeated = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
     if len(repeated):

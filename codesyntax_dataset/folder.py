@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 
 from codesyntax_dataset import safe_files
-from codesyntax_dataset.batches import check_row_groups
+from codesyntax_dataset.batches import check_row_groups, columns_of, parquet_file
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import CARD, MARKER, SPLITS, SUMS
@@ -61,14 +60,14 @@ def read_split(
     data = _read(folder, name)
     _check(folder, name, data, sums)
     try:
-        parquet = pq.ParquetFile(pa.BufferReader(data))
+        parquet = parquet_file(pa.BufferReader(data))
         if missing := set(columns) - set(parquet.schema_arrow.names):
             rows = "minimal pairs" if variant_of(config).pairs else "functions"
             raise DatasetError(
                 f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}"
             )
         check_row_groups(parquet, columns)
-        table = parquet.read(columns=list(columns)).replace_schema_metadata()
+        table = columns_of(parquet, columns).replace_schema_metadata()
         table.validate(full=True)  # that texts are UTF-8, too
         return table, version
     except (OSError, pa.ArrowException) as error:

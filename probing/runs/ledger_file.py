@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import atomic_path
+from codesyntax_dataset.batches import columns_of, parquet_file
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.safe_files import is_name
 from probing.runs.records import Count, JsonObject, Record, explain
@@ -99,9 +100,9 @@ def opened(
     with _refusing(path, kind, command):
         with safe_files.opened(path) as file:
             status = _status(file)
-            parquet = pq.ParquetFile(file)
+            parquet = parquet_file(file)
             _check_size(parquet, os.fstat(file.fileno()).st_size)
-            table = parquet.read(columns=columns)
+            table = columns_of(parquet, columns)
         header = json.loads((table.schema.metadata or {})[_METADATA])
         _check_full(table.columns)
         yield Opened(table, header, parquet.schema_arrow, status)
@@ -122,7 +123,7 @@ def parts(
     """
     with _refusing(path, kind, command), safe_files.opened(path) as file:
         _check_same(file, status, path)
-        for batch in pq.ParquetFile(file).iter_batches(rows, columns=[column], use_threads=False):
+        for batch in parquet_file(file).iter_batches(rows, columns=[column], use_threads=False):
             _check_full(batch.columns)
             yield batch.column(0)
             _check_same(file, status, path)

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from codesyntax_dataset.batches import columns_of, parquet_file
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.safe_files import is_name
 from probing.runs.ledger_file import NOT_PARQUET, in_order
@@ -172,7 +173,7 @@ def _no_hits_file(reason: object) -> str:
 
 def _read_columns(data: bytes, layout: Layout) -> np.ndarray:
     """The numbers of a file of this layout: (C, rows). Raises ValueError for any other."""
-    parquet = pq.ParquetFile(io.BytesIO(data))
+    parquet = parquet_file(io.BytesIO(data))
     metadata = parquet.metadata
     if parquet.schema_arrow != layout.schema or metadata.num_row_groups != 1:
         raise ValueError("other columns, or several row groups")
@@ -187,7 +188,7 @@ def _read_columns(data: bytes, layout: Layout) -> np.ndarray:
     cells = metadata.num_rows * len(chunks)
     if not 0 < cells <= _CELLS * len(data):
         raise ValueError(f"{metadata.num_rows:,} rows in {len(data):,} bytes")
-    table = parquet.read(use_threads=False)
+    table = columns_of(parquet)
     return np.stack([column.to_numpy() for column in table.columns])
 
 

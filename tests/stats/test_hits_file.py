@@ -150,7 +150,7 @@ def claimed(monkeypatch):
         row_group=lambda _: group,
     )
     file = SimpleNamespace(metadata=metadata, schema_arrow=real.schema_arrow, read=real.read)
-    monkeypatch.setattr("probing.stats.hits_file.pq.ParquetFile", lambda _: file)
+    monkeypatch.setattr("probing.stats.hits_file.parquet_file", lambda _: file)
     return HitsFile(data, {}, {"tables": ["all"], "groups": ["a", "b"]}), chunks
 
 
