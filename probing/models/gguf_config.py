@@ -137,6 +137,8 @@ def configuration(
     values |= {
         field: keys.number(key) for key, field in architecture.optional.items() if key in keys
     }
+    if not values.get("sliding_window", True):
+        values["sliding_window"] = None  # llama.cpp writes 0 for Phi-4, which has no window
     values |= {field: tensor in shapes for field, tensor in architecture.by_tensor.items()}
     values |= architecture.always
     head_dim = values["head_dim"] = keys.number("attention.key_length", width // heads)
@@ -152,6 +154,8 @@ def configuration(
         "expert_count": 0,
         "expert_used_count": 0,
         "rope.dimension_count": head_dim,
+        # of all Phi-3 files, and without a meaning where positions are not scaled
+        "rope.scaling.original_context_length": values["max_position_embeddings"],
         "vocab_size": vocabulary,
     }
     for key, value in keys.items():
@@ -178,6 +182,16 @@ def _rotary(keys: _Keys, factors: Sequence[float], head_dim: int, context: int) 
     """The field of rotary positions; those of factors are transformers' longrope, with the same
     factors for long and short texts."""
     rope = {"rope_type": "default", "rope_theta": keys.number("rope.freq_base", 1e4)}
+    # as llama.cpp reads them: linear where no key says how, and 0 for positions as they are
+    kind = keys.pop("rope.scaling.type", "linear")
+    scale = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 0))
+    if kind not in ("linear", "none") or (factors and scale):
+        raise keys.refused(
+            "rope.scaling.type", kind, "whose positions are not those of transformers"
+        )
+    far = rope | (
+        {"rope_type": "linear", "factor": scale} if kind == "linear" and scale > 1 else {}
+    )
     if len(factors) not in (0, frequencies := head_dim // 2 * (keys.architecture == "llama")):
         raise ModelError(
             f"its rotary positions have factors for {len(factors)} frequencies, expected {frequencies} as of Llama 3"
@@ -186,7 +200,7 @@ def _rotary(keys: _Keys, factors: Sequence[float], head_dim: int, context: int) 
         both = {"long_factor": factors, "short_factor": factors, "attention_factor": 1.0}
         return rope | both | {"rope_type": "longrope", "original_max_position_embeddings": context}
     if keys.architecture != "gemma3":
-        return rope
+        return far
     # its layers with a window have positions of their own
     near = rope | {"rope_theta": keys.number("rope.freq_base_swa", 1e4)}
-    return {"full_attention": rope, "sliding_attention": near}
+    return {"full_attention": far, "sliding_attention": near}

@@ -181,6 +181,7 @@ def parts(rope):
     return {"num_hidden_layers": 6, "layer_types": kinds, "rope_parameters": rope}
 
 
+LINEAR = {"rope_parameters": ROPE | {"rope_type": "linear", "factor": 4.0}}
 NEXT = {"block_count": 6}
 HEADS = {"attention.key_length": 32, "attention.value_length": 32}
 CHANGES = [
@@ -194,6 +195,9 @@ CHANGES = [
     *((name, HEADS, {"head_dim": 32}) for name in ("llama", "qwen3", "starcoder2", "phi3")),
     ("gemma2", HEADS, {"head_dim": 32, "query_pre_attn_scalar": 32}),
     ("phi3", {"attention.sliding_window": 3}, {"sliding_window": 3}),
+    ("llama", {"rope.scale_linear": 4.0}, LINEAR),
+    ("llama", {"rope.scaling.factor": 4.0}, LINEAR),
+    ("llama", {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}, LINEAR),
     ("gemma2", {"attn_logit_softcapping": 0.5}, {"attn_logit_softcapping": 0.5}),
     *(
         (name, {"final_logit_softcapping": 0.5}, {"final_logit_softcapping": 0.5})
@@ -206,6 +210,11 @@ CHANGES = [
     ),
     ("gemma3", NEXT, parts({})),
     ("gemma3", NEXT | {"rope.freq_base": 1e6}, parts({"far": {"rope_theta": 1e6}})),
+    (
+        "gemma3",
+        NEXT | {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0},
+        parts({"far": {"rope_type": "linear", "factor": 8.0}}),
+    ),
     ("gemma3", NEXT | {"rope.freq_base_swa": 1e6}, parts({"near": {"rope_theta": 1e6}})),
 ]
 """Keys of a file, and the fields of transformers' model that say the same; those that a file must have are in ARCHITECTURES."""
@@ -229,6 +238,23 @@ def test_a_key_changes_the_model_as_its_field_does(architecture, keys, fields, t
     assert torch.equal(logits(ours), logits(model))
     if keys != NEXT:
         assert (logits(plain(architecture)) - logits(model)).abs().max() > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "architecture, keys",
+    [
+        # what llama.cpp writes for every Phi-3, and for Phi-4, which has no window
+        ("phi3", {"rope.scaling.original_context_length": 512, "attention.sliding_window": 0}),
+        ("llama", {"rope.scaling.type": "none", "rope.scaling.factor": 4.0}),
+        ("llama", {"rope.scaling.factor": 0.0}),
+    ],
+)
+def test_a_key_without_a_meaning_changes_nothing(architecture, keys, tmp_path):
+    model = by_hand(architecture, **({"sliding_window": None} if architecture == "phi3" else {}))
+    every = ARCHITECTURES[architecture][0] | keys
+    file = gguf_files.save(tmp_path / "a.gguf", architecture, every, model)
+    torch.testing.assert_close(logits(read(file)), logits(model), rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -260,7 +286,16 @@ USED = {
     "tensor_data_layout",
     *(
         f"rope.{name}"
-        for name in ("freq_base", "freq_base_swa", "dimension_count", "scaling.finetuned")
+        for name in (
+            "freq_base",
+            "freq_base_swa",
+            "dimension_count",
+            "scale_linear",
+            "scaling.factor",
+            "scaling.finetuned",
+            "scaling.original_context_length",
+            "scaling.type",
+        )
     ),
 }
 
@@ -325,6 +360,12 @@ def test_a_key_that_is_missing_is_named(architecture, tmp_path):
         ),
         (
             "phi3",
+            {"rope.scaling.original_context_length": 256},
+            {},
+            r"original_context_length is 256, and 512 is what",
+        ),
+        (
+            "phi3",
             {"rope.dimension_count": 8},
             {},
             r"phi3\.rope\.dimension_count is 8, and 16 is what",
@@ -352,7 +393,7 @@ def test_a_key_that_is_missing_is_named(architecture, tmp_path):
             "llama",
             {"rope.scaling.type": "yarn"},
             {},
-            r"llama\.rope\.scaling\.type is yarn, which is not known",
+            r"llama\.rope\.scaling\.type is yarn, whose positions",
         ),
         (
             "llama",
