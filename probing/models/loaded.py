@@ -308,13 +308,23 @@ def vocabulary_of(model: transformers.PreTrainedModel) -> float:
     return len(weight) if isinstance(weight, Tensor) else float("inf")
 
 
+_HELD = "_modules", "_buffers", "_forward_hooks"
+"""What a part of a model holds in dictionaries of its own."""
+
+
 @contextlib.contextmanager
 def borrowed(model: Any) -> Iterator[None]:
     """Run the model in evaluation mode, without gradients, and compute float32 products in float32,
-    without TF32; afterwards restore the mode of each part, and the kind of attention, which BigBird
-    changes for good on a short text."""
-    training = [(part, part.training) for part in model.modules()]
-    kind = getattr(model, "attention_type", None)
+    without TF32; afterwards each part has the attributes that it had.
+
+    Those are its mode; the kind of attention, which BigBird changes for good on a short text; the
+    frequencies of rotary positions that were scaled for a long one; and the hooks with which
+    transformers reads attention, as a model that has them cannot be pickled.
+    """
+    parts = [
+        (part, dict(vars(part)), [dict(vars(part)[name]) for name in _HELD])
+        for part in model.modules()
+    ]
     precision = torch.get_float32_matmul_precision()
     model.eval()
     torch.set_float32_matmul_precision("highest")
@@ -323,10 +333,12 @@ def borrowed(model: Any) -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
-        if kind is not None and model.attention_type != kind:
-            model.set_attention_type(kind)
-        for part, was_training in training:
-            part.training = was_training
+        for part, attributes, held in parts:
+            for now, before in zip((vars(part)[name] for name in _HELD), held):
+                now.clear()
+                now.update(before)
+            vars(part).clear()
+            vars(part).update(attributes)
 
 
 @contextlib.contextmanager

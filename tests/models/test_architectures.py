@@ -6,6 +6,7 @@ their ranks with those that the metric computes from these maps.
 
 from __future__ import annotations
 
+import pickle
 import re
 from typing import Any, NamedTuple
 
@@ -280,6 +281,18 @@ def build(family):
     return model
 
 
+def attributes(model):
+    """What each part of a model has: the objects that are its parts, buffers and hooks, and its own attributes."""
+    held = "_modules", "_buffers", "_forward_hooks"
+    return {
+        name: [
+            sorted(vars(part)),
+            *({key: id(of) for key, of in vars(part)[kind].items()} for kind in held),
+        ]
+        for name, part in model.named_modules()
+    }
+
+
 def encode(encoder):
     """The functions with regular expressions' tokens and thirty random edges each."""
     chance = np.random.default_rng(0)
@@ -337,7 +350,9 @@ def test_family(family, tokenizer):
         with pytest.raises(ModelError, match=family.why):
             self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
         return
+    before = attributes(model)
     encoder = self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
+    assert attributes(model) == before and pickle.dumps(model)
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
     # beyond its window, if it says that it has one
     longest = 72 if {"local_attention", "sliding_window"} & family.settings.keys() else 24
@@ -373,6 +388,23 @@ def test_family(family, tokenizer):
             run(encoder, encoder.longest + 1)
     else:
         run(encoder, encoder.longest + 1)
+
+
+def test_scaled_positions_of_a_model_in_training_stay_as_they_are(tokenizer):
+    """longrope sets its frequencies by the length of each text, and a long text sets them for all that follow."""
+    factors = {"long_factor": [4.0] * 4, "short_factor": [1.0] * 4}
+    (llama,) = (family for family in FAMILIES if family.model == "llama")
+    model = build(
+        llama._replace(
+            settings=llama.settings
+            | {"rope_parameters": {"rope_type": "longrope", **_SCALED, **factors}}
+        )
+    )
+    before = attributes(model)
+    encoder = Encoder(Loaded(model, tokenizer, "llama", ""))
+    encoder.run(encoder.inputs([np.arange(5, 5 + 3 * WINDOW)]), "eager", output_attentions=True)
+    assert attributes(model) == before
+    model.train()(input_ids=torch.arange(5, 15)[None])[0].sum().backward()
 
 
 _LONG = 40 * WINDOW
