@@ -94,19 +94,28 @@ class _Command(click.Command):
 
 
 class _Group(click.Group):
+    """A group of our commands, such as push."""
+
+    command_class = _Command
+
+
+class _Main(_Group):
     """Prints a CodeSyntaxError on one line and exits with 1; any other exception keeps its
     traceback.
 
     Exits with 130 when interrupted and with 143 when terminated, as shells expect.
     """
 
-    command_class = _Command
-    group_class = type
+    group_class = _Group
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        if not any((name or cmd.name) in names for names in SECTIONS.values()):
+            raise ValueError(
+                f"{name or cmd.name} is in none of SECTIONS: the help would not list it"
+            )
+        super().add_command(cmd, name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        if context.parent:  # a group of commands, such as push
-            super().format_commands(context, formatter)
-            return
         for section, names in SECTIONS.items():
             with formatter.section(section):
                 limit = formatter.width - 4 - max(map(len, self.commands))
@@ -140,7 +149,7 @@ def note(text: object) -> None:
         click.echo(plain(str(text)), err=True)
 
 
-@click.group(cls=_Group, context_settings=_CONTEXT)
+@click.group(cls=_Main, context_settings=_CONTEXT)
 @click.version_option(package_name="codesyntax")
 def main() -> None:
     """Measure what language models know about the syntax of code.

@@ -26,7 +26,7 @@ from probing.runs.settings import RunSettings, Signature, extent
 
 logger = logging.getLogger(__name__)
 
-RESULT_FORMAT: Literal[2] = 2
+RESULT_FORMAT = 2
 """The format of a result's JSON: changes whenever its fields, or their meanings, change."""
 
 _LEDGER = ".ledger.parquet"
@@ -146,7 +146,7 @@ class Result(Record, Generic[L]):
     LEDGER: ClassVar[type[Any]]
     PROVENANCE: ClassVar[type[Provenance]]
 
-    format: Literal[2]
+    format: Literal[RESULT_FORMAT]  # type: ignore[valid-type]
     instrument: str
     signature: str
     """Everything that two numbers must share to compare, and their data."""
