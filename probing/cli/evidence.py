@@ -4,7 +4,6 @@ and merge shards."""
 from __future__ import annotations
 
 import sys
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,47 +30,39 @@ from probing.cli.group import (
 @click.option(
     "--functions",
     type=options.POSITIVE,
-    help="About how many functions to run again.  [default: enough to bound each mean to half a point]",
+    help="Draw so many functions of each split, and run these again.  [default: all]",
 )
-@click.option("--all", "everything", is_flag=True, help="Run all functions again.")
 @click.option(
     "--seed",
     type=options.NATURAL,
-    help="Draw other functions.  [default: the draw follows from the ledger]",
+    help="Of this draw: a number that the author of the result could not foresee.",
 )
 def verify(results: options.FilesOrFolders, **arguments: Any) -> None:
-    """Run part of each RESULT again and compare.
+    """Run each RESULT again and compare.
 
     RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote
-    with --output, or a folder of them. For each published number, the command prints how many points a forger can gain
-    and still pass once in 20 times.
+    with --output, or a folder of them. For each published number, the command prints what is
+    claimed and what came out. Probes on test and validation are verified together.
 
     \b
     The exit status is that of the worst verdict:
-      0  accepted
+      0  accepted: no number is more than 0.1 points above what came out
       3  not checked: the result, its model or its dataset is missing or has changed
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
-    from probing.runs.saved import ledger_path
-
-    in_folders = (
-        sorted(file for file in path.glob("*.json") if ledger_path(file).exists()) or [path]
-        for path in results
-    )
-    results = tuple(dict.fromkeys(chain.from_iterable(in_folders)))
     from probing.evidence.verify import REJECTED, UNCHECKED, report, verify_each
 
     verdicts = set()
-    for result, verification in zip(results, verify_each(results, **arguments)):
-        if len(results) > 1:
-            click.echo(f"{printable(str(result))}:")
+    for verification in verify_each(results, **arguments):
         if isinstance(verification, LedgerError):
             click.echo(f"?    result: {one_line(verification)}\n{UNCHECKED.upper()}")
             verdicts.add(UNCHECKED)
-        else:
-            click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
-            verdicts.add(verification.verdict)
+            continue
+        for file in verification.files:
+            click.echo(printable(f"{file}:"))
+        click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
+        verdicts.add(verification.verdict)
     sys.exit(1 if REJECTED in verdicts else 3 if UNCHECKED in verdicts else 0)
 
 

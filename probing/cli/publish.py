@@ -253,9 +253,6 @@ def submit(results: options.FilesOrFolders, dry_run: bool, **arguments: Any) -> 
     "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
 )
 @options.device
-@click.option(
-    "--seed", type=options.NATURAL, help="Draw other functions.  [default: the draw of `submit`]"
-)
 def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
     """Compare submitted entries on a board.
 

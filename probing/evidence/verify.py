@@ -1,40 +1,30 @@
-"""Verify a result: a part of it is run again, in other batches, and compared with its ledger.
+"""Verify results: they are run again, and no published number may be more than what came out.
 
-*Which functions are run again, and how much a forger can still gain when a verification passes.*
-The *influence* of a function on a published number is the most points by which a change of the
-function can have raised the number. A function whose largest influence is m is drawn with the
-probability 1 - exp(-rate * m), independently of all others. Forged functions are therefore all
-missed with the probability exp(-rate * sum of m): with 5 % or more only if they gain log(20) / rate
-points or less. The default rate makes these ENOUGH points for every number.
+Whole splits are run again, those on which heads are chosen, too, and every number that a result
+publishes (`probing.evidence.published`) is computed from what came out. A result is accepted if none
+of them is more than ROUNDING points above. In half precision, whose sums depend on the batch, the
+splits run twice, in other batches: the higher number counts, and by as much as any number of the two
+differs, an honest one may be above.
 
-*What is compared.* Two things, of every instrument in the same way; `probing.evidence.reruns` has
-what is an instrument's own: how its rows are run again, its tolerances, and its published numbers.
-
-- Each row is the same, but for what rounding explains. A single one that is not rejects the result.
-- What the differences gain a published number is at most ROUNDING points, and DEVIATIONS standard
-  deviations of those against it (`gained_by_rounding`). So much is added to the bound that is
-  printed.
-
-*What remains.* The draw follows from the digest of the ledger, so that verifying the same ledger
-again changes nothing. Who alters a ledger gets another draw, and may alter it until one misses what
-is forged: by the bounds, after some twenty trials. A maintainer's own `seed`, which nobody knew
-before, ends that.
+Whoever has not the time draws some functions by a seed of his own: they are run again, and stand in
+the ledger in place of those that are claimed. Nothing is known of the others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Paths, Positive, StrPath, checked
 from codesyntax_dataset.errors import (
+    ArgumentError,
     CodeSyntaxError,
     DatasetError,
     HubError,
@@ -42,33 +32,23 @@ from codesyntax_dataset.errors import (
     ModelError,
     UnknownName,
 )
+from probing.evidence.gather import alike, by_instrument
+from probing.evidence.protocols import TABLE_MEASURES
+from probing.evidence.published import CHOSEN_ON, SCORED, numbers_of
 from probing.instruments import registry
+from probing.instruments.attention.result import ProbeResult
 from probing.models.location import REQUEST, reference_of
 from probing.runs.data import find_data
+from probing.runs.experiment import run_again
 from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 
-if TYPE_CHECKING:
-    from probing.runs.experiment import Experiment
-
-ENOUGH = 0.4
-"""Points that changes of functions that are not drawn may gain, with a probability of at least
-MISSED."""
+ROUNDING = 0.1
+"""Points by which a published number may be above what came out."""
 
 MISSED = 0.05
-"""A bound is the largest gain that is accepted with at least this probability."""
-
-ROUNDING = 0.1
-"""Points by which differences that rounding explains may favour a number, beside honest
-differences."""
-
-DEVIATIONS = 3.0
-"""Standard deviations by which honest differences may favour a number."""
-
-DECIMALS_APART = 0.0015
-"""The most by which two roundings of one log-probability to three decimals differ, and an error of
-0.0005 in it."""
+"""What a draw does not find may have been forged, with at least this probability."""
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three verdicts. Missing files are never a rejection."""
@@ -76,142 +56,12 @@ ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 REVISION = "revision"
 """The name of the check that the weights are those of a branch or tag."""
 
-_BUDGET = -math.log(MISSED)
 _COMMIT = 40  # digits
 
-Points = Mapping[str, np.ndarray]
-"""The name of a number -> what each function adds to it, or differs by in it: (F,)."""
+_OTHER_BATCHES = 1 << 14  # sub-tokens; by default a CPU has less, and a GPU more
 
-AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
-
-
-# ----------------------------------------------------------------------------------------- the draw
-
-
-@dataclass(frozen=True)
-class Influence:
-    """Of F functions, by how many points each may have raised a number.
-
-    `places` (F,): in the split, ascending; `means`: the name of a published mean -> points (F,), by
-    which functions are drawn; `least` (F,): points by which a function is drawn, even if it raises
-    no mean.
-    """
-
-    places: np.ndarray
-    means: dict[str, np.ndarray]
-    least: np.ndarray
-
-    def add(self, mean: str, functions: np.ndarray, points: np.ndarray) -> None:
-        """Add the points (f,) by which functions, at these places (f,), may have raised a mean;
-        those of functions that are not among `places` are left out."""
-        of_all = self.means.setdefault(mean, np.zeros(len(self.places)))
-        _, here, there = np.intersect1d(self.places, functions, return_indices=True)
-        of_all[here] += points[there]
-
-    @property
-    def largest(self) -> np.ndarray:
-        """(F,)."""
-        return np.max([self.least, *self.means.values()], axis=0)
-
-
-class Draw(NamedTuple):
-    """The functions to run again: their `places` (n,), the probabilities (n,) with which they were
-    drawn, and the name of each published number -> the largest gain in points that passes with the
-    probability MISSED."""
-
-    places: np.ndarray
-    chance: np.ndarray
-    bounds: dict[str, float]
-
-
-def draw(
-    influence: Influence, number: int | None, rng: np.random.Generator, everything: bool = False
-) -> Draw:
-    """Draw functions to run again.
-
-    Args:
-        influence: of the functions to draw from.
-        number: about so many; by default as many as ENOUGH asks for.
-        everything: draw all functions.
-    """
-    largest = influence.largest
-    # where no function can have raised a number, all are drawn
-    costs = np.full(len(largest), np.inf)
-    if largest.any() and not everything:
-        costs = _rate(largest, number) * largest
-    chance = -np.expm1(-costs)
-    drawn = rng.random(len(largest)) < chance
-    drawn[largest.argmax()] = True
-    bounds = {name: undetected(points, costs) for name, points in influence.means.items()}
-    return Draw(influence.places[drawn], chance[drawn], bounds)
-
-
-def undetected(points: np.ndarray, costs: np.ndarray) -> float:
-    """The most points that functions gain which are all missed with the probability MISSED; a
-    little more, as if a part of a function could be forged.
-
-    `points` (F,) of each; `costs` (F,): the negative logarithms of the probabilities that they are
-    missed.
-
-    >>> undetected(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 9.0]))
-    3.0
-    """
-    possible = (costs <= _BUDGET) & (points > 0)
-    points = points[possible]
-    costs = np.maximum(costs[possible], 1e-12)
-    order = np.argsort(-points / costs, kind="stable")
-    points = points[order]
-    costs = costs[order]
-    too_much = (costs.cumsum() - _BUDGET) / costs
-    return float(points @ np.clip(1 - too_much, 0, 1))
-
-
-def _rate(largest: np.ndarray, number: int | None) -> float:
-    """The rate at which about so many functions are drawn."""
-    if number is None:
-        return _BUDGET / ENOUGH
-    low = 0.0
-    high = 1e9
-    for _ in range(100):
-        rate = (low + high) / 2
-        if -np.expm1(-rate * largest).sum() < number:
-            low = rate
-        else:
-            high = rate
-    return high
-
-
-# --------------------------------------------------------------------------- what rounding explains
-
-
-class RowComparison(NamedTuple):
-    """Some functions as they were claimed, beside what they are again.
-
-    `report`: how they differ; `passed`: whether each row differs by rounding alone, None if that
-    cannot be said; `gained`: published number -> points (f,) that it gains by the differences in
-    each function.
-    """
-
-    report: str
-    passed: bool | None = True
-    gained: Mapping[str, np.ndarray] = {}
-
-
-def gained_by_rounding(gained: np.ndarray, chance: np.ndarray) -> tuple[float, float]:
-    """By how many points differences to what was found again favour a number, and how many points
-    are accepted.
-
-    `gained` (f,): of each function that was run again; `chance` (f,) with which it was drawn.
-    Rounding takes no side: honest differences in favour are about as many as those against, so the
-    latter say what is accepted.
-    """
-    whole = gained / chance
-    against = np.minimum(whole, 0)
-    spread = np.sqrt(2 * (against**2).sum())
-    return float(whole.sum()), float(ROUNDING + DEVIATIONS * spread)
-
-
-# -------------------------------------------------------------------------------------- the verdict
+_RUN_HERE = {"model", "revision", "data", "labels"}
+"""Settings that say where model and data are; they have checks of their own."""
 
 
 class Criterion(NamedTuple):
@@ -222,21 +72,38 @@ class Criterion(NamedTuple):
     finding: str
 
 
+class Reproduced(NamedTuple):
+    """A published number, in points, and what came out, which is less by `rounding` at most."""
+
+    claimed: float
+    again: float
+    rounding: float = ROUNDING
+
+    @property
+    def above(self) -> float:
+        return self.claimed - self.again
+
+    @property
+    def too_high(self) -> bool:
+        return not self.above <= self.rounding  # nor if nothing came out
+
+
 @dataclass
 class Verification:
-    """The checks of one result, and how many functions were run again: `functions` out of `total`.
+    """The checks of the results in `files`, those of two splits together, and how many `functions`
+    were run again, of how many in `total`.
 
-    `ledger`: the digest of the ledger that was checked, if it came to that. `bounds`: each
-    published number -> the largest gain in points that a forger has with the probability MISSED,
-    although all checks pass. `reference`: the branch or tag that the weights were loaded from;
-    empty for a model that is not on the Hub.
+    `numbers`: name and measure -> the number; `hidden`: what a forger of functions that were not
+    run may have gained, in a sentence; `reference`: the branch or tag that the weights were loaded
+    from; empty for a model that is not on the Hub.
     """
 
-    checks: list[Criterion]
+    files: list[Path]
+    checks: list[Criterion] = field(default_factory=list)
+    numbers: dict[tuple[str, Any], Reproduced] = field(default_factory=dict)
     functions: int = 0
     total: int = 0
-    ledger: str = ""
-    bounds: dict[str, float] = field(default_factory=dict)
+    hidden: str = ""
     reference: str = ""
 
     @property
@@ -253,8 +120,8 @@ class Verification:
 
     @property
     def checkable(self) -> bool:
-        """True if nothing is missing but, perhaps, the Hub's word on the revision."""
-        return all(check.passed is not None or check.name == REVISION for check in self.checks)
+        """True if nothing is wrong or missing but, perhaps, the Hub's word on the revision."""
+        return all(check.passed or check.name == REVISION for check in self.checks)
 
     @property
     def reason(self) -> str:
@@ -262,197 +129,47 @@ class Verification:
         failed = (check for check in self.checks if not check.passed)
         return "; ".join(f"{check.name}: {check.finding}" for check in failed)
 
+    def check(self, name: str, passed: bool | None, finding: str) -> None:
+        self.checks.append(Criterion(name, passed, finding))
 
-def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
-    """Check that both are equal. Unless `named` by the user, a difference may mean that another one
-    has this name."""
-    if theirs == ours:
-        return Criterion(name, True, f"{theirs}")
-    difference = f"the result says {theirs}, here it is {ours}"
-    if named:
-        return Criterion(name, False, difference)
-    return Criterion(name, None, f"{difference}: say with --{name} where it is")
+    def same(self, name: str, theirs: Any, ours: Any, named: bool = True) -> None:
+        """Check that both are equal. Unless `named` by the user, a difference may mean that another
+        one has this name."""
+        if theirs == ours:
+            return self.check(name, True, f"{theirs}")
+        difference = f"the result says {theirs}, here it is {ours}"
+        if named:
+            return self.check(name, False, difference)
+        return self.check(name, None, f"{difference}: say with --{name} where it is")
 
 
 def report(verification: Verification) -> Sequence[str]:
-    """One line per check, and the verdict."""
+    """One line per check, the numbers, claimed and reproduced, and the verdict. Of those by each k,
+    the k of tables, and those that are too high."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
     lines = [f"{mark[passed]} {name}: {finding}" for name, passed, finding in verification.checks]
+    by_name: dict[str, list[str]] = {}
+    for (name, measure), number in verification.numbers.items():
+        title = name
+        shown = f"{measure}"
+        if isinstance(measure, tuple):
+            rule, k = measure
+            title = f"{name}, {rule}"
+            shown = f"k = {k}"
+            if measure not in TABLE_MEASURES and not number.too_high:
+                continue
+        text = f"{shown} {number.claimed:.2f} / {number.again:.2f}"
+        by_name.setdefault(title, []).append(text)
+    if by_name:
+        lines.append("     claimed / reproduced, in points:")
+    lines += [f"     {title}: {', '.join(texts)}" for title, texts in by_name.items()]
     verdict = verification.verdict
     if verdict != ACCEPTED:
         return [*lines, verdict.upper()]
-    groups: dict[str, list[str]] = {}
-    for name, bound in verification.bounds.items():
-        protocol, _, cell = name.rpartition(": ")
-        groups.setdefault(protocol or "mean", []).append(f"{cell} {bound:.2f}")
-    if groups:
-        often = f"{1 / MISSED:.0f}"
-        lines.append(f"A forger whom this misses once in {often} times gains, in points, at most:")
-    for protocol, cells in groups.items():
-        bounds = ", ".join(cells)
-        lines.append(f"     {protocol}: {bounds}")
-    return [*lines, verdict]
-
-
-# ------------------------------------------------------------------------------- rows and functions
-
-
-class Rerun(NamedTuple):
-    """What some functions give again: `rows` in the order of a ledger; the `tolerance` of each
-    column that need not be equal, one number or one for each row (N,); and why they cannot be
-    compared, if that is so."""
-
-    rows: np.ndarray
-    tolerance: Mapping[str, Any]
-    undecided: str = ""
-
-
-class Verifier(Generic[AnyExperiment]):
-    """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the
-    result.
-
-    An instrument with a ledger of rows says TOLERANCE, column -> the most by which rounding changes
-    it; and by `published` what its functions add to its numbers. COUNTED: fields of the provenance
-    that must be equal; RERUN: the name of the check of what is run again.
-    """
-
-    COUNTED: ClassVar[tuple[str, ...]] = ("skips",)
-    RERUN: ClassVar[str] = "rows again"
-    TOLERANCE: ClassVar[Mapping[str, float]] = {}
-
-    def __init__(self, file: Path, result: Any, experiment: AnyExperiment):
-        self.file = file
-        self.ledger = result.ledger
-        self.experiment = experiment
-        self.provenance = result.PROVENANCE.of(result.ledger)
-
-    @staticmethod
-    def places(ledger: Any) -> np.ndarray:
-        """The places in the split of the functions of a ledger, each once."""
-        return np.unique(ledger.function)
-
-    def unlike(self) -> list[Criterion]:
-        """Criteria that cannot be checked here, which is nobody's fault."""
-        theirs = getattr(self.provenance.run, "parser", None)
-        ours = getattr(self.experiment.provenance.run, "parser", None)
-        if theirs == ours:
-            return []
-        installed = f"the trees are from {theirs}, but {ours} is installed: install the former"
-        return [Criterion("parser", None, installed)]
-
-    def counted(self) -> list[Criterion]:
-        """Check that the ledger has the functions, and counts, that it should have."""
-        theirs = self.provenance
-        ours = self.experiment.provenance
-        checks = [same(name, getattr(theirs, name), getattr(ours, name)) for name in self.COUNTED]
-        checks.append(same("family", theirs.run.family, ours.run.family))
-        return [*checks, self.complete()]
-
-    def complete(self) -> Criterion:
-        """Check that the ledger has what there is to measure, and nothing else."""
-        functions = sorted(function.index for function in self.experiment.functions)
-        claimed = self.places(self.ledger)
-        finding = f"{len(claimed)}, here {len(functions)}"
-        if unread := sum(self.provenance.skips.values()):
-            finding += f"; {unread} more were not read"
-        return Criterion("functions", claimed.tolist() == functions, finding)
-
-    @abstractmethod
-    def published(self, ledger: Any) -> Points:
-        """What each function of a ledger adds to each published number, in points: (F,)."""
-
-    def influence(self) -> Influence:
-        """By what functions add to the published numbers; where they add nothing, they may have
-        taken something away: as much as functions differ."""
-        places = self.places(self.ledger)
-        published = self.published(self.ledger)
-        spread = max(points.std() for points in published.values())
-        raised = {name: np.maximum(points, 0) for name, points in published.items()}
-        return Influence(places, raised, np.full(len(places), spread))
-
-    def again(
-        self, number: int | None, everything: bool, rng: np.random.Generator
-    ) -> tuple[Criterion, Draw]:
-        """Draw functions, run them again and compare; what rounding may favour a mean by is added
-        to its bound."""
-        drawn = draw(self.influence(), number, rng, everything)
-        chosen = set(drawn.places.tolist())
-        functions = [function for function in self.experiment.functions if function.index in chosen]
-        compared = self.compare(functions)
-        text = f"{len(functions)} functions run again, "
-        check = Criterion(self.RERUN, compared.passed, text + compared.report)
-        if not check.passed:
-            return check, drawn
-        bounds = dict(drawn.bounds)
-        for name, points in compared.gained.items():
-            favour, accepted = gained_by_rounding(points, drawn.chance)
-            if favour > accepted:
-                favoured = f"differences favour {name} by {favour:.2f} points"
-                limit = f"rounding by {accepted:.2f} at most"
-                return Criterion("rounding", False, f"{text}{favoured}, {limit}"), drawn
-            if name in bounds:
-                bounds[name] += accepted
-        return check, drawn._replace(bounds=bounds)
-
-    def compare(self, functions: Sequence[Any]) -> RowComparison:
-        """Compare the rows of functions with what they are again."""
-        rerun = self.rerun(functions)
-        claimed = self.ledger.only(np.array([function.index for function in functions])).rows
-        count = len(claimed)
-        if count != len(rerun.rows):
-            return RowComparison(f"{count} rows, here {len(rerun.rows)}", False)
-        outside, differing = np.zeros((2, count), bool)
-        for name in claimed.dtype.names:
-            distance = _apart(claimed[name], rerun.rows[name])
-            outside |= distance > rerun.tolerance.get(name, 0)
-            differing |= distance > 0
-        if rerun.undecided and not outside.any():
-            return RowComparison(rerun.undecided, None)
-        if outside.any():
-            example = self.row(claimed[outside.argmax()])
-            many = f"{np.count_nonzero(outside)} of {count} rows differ by more than rounding"
-            return RowComparison(f"{many}, as {example}", False)
-        finding = f"{np.count_nonzero(differing)} of {count} rows differ, all of them by rounding"
-        return RowComparison(finding, True, self.gained(functions, rerun.rows))
-
-    def rerun(self, functions: Sequence[Any]) -> Rerun:
-        """Run functions again."""
-        ledgers = [self.experiment.run(part, tqdm(disable=True)) for part in self.parts(functions)]
-        return Rerun(type(self.ledger).concatenate(ledgers).rows, self.TOLERANCE)
-
-    def row(self, row: np.ndarray) -> str:
-        """What a row is of, in words."""
-        name = self.ledger.names[row[self.ledger.GROUP_COLUMN]]
-        return f"one of {name} in function {row['function']}"
-
-    def gained(self, functions: Sequence[Any], rows: np.ndarray) -> Points:
-        """The points that each published number gains by the claim, in each of these functions, by
-        place: the numbers of the ledger, less those of the ledger with the rows that were found
-        again."""
-        ledger = self.ledger
-        chosen = np.array(sorted(function.index for function in functions))
-        both = ledger.rows.copy()
-        both[np.isin(both["function"], chosen)] = rows
-        reproduced = self.published(replace(ledger, rows=both))
-        claimed = self.published(ledger)
-        here = np.searchsorted(self.places(ledger), chosen)
-        return {name: (points - reproduced[name])[here] for name, points in claimed.items()}
-
-    def parts(self, functions: Sequence[Any]) -> list[Sequence[Any]]:
-        """As many functions at a time as in a run."""
-        size = self.experiment.PART
-        return [functions[start : start + size] for start in range(0, len(functions), size)]
-
-
-def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
-    """By how much the numbers of a column differ (N,): not if both are unknown, without limit if
-    one is."""
-    apart = np.abs(claimed.astype(float) - again)
-    if claimed.dtype.kind != "f":  # a float does not hold all whole numbers
-        return np.where(claimed == again, 0, np.maximum(apart, 1))
-    unknown = np.isnan(claimed) & np.isnan(again)
-    known = np.nan_to_num(apart, nan=np.inf)
-    return np.where(unknown, 0, known)
+    if not verification.hidden:
+        return [*lines, verdict]
+    some = f"{verification.functions:,} of {verification.total:,} functions"
+    return [*lines, verification.hidden, f"{verdict} on {some}"]
 
 
 # ------------------------------------------------------------------------------------------ results
@@ -460,7 +177,7 @@ def _apart(claimed: np.ndarray, again: np.ndarray) -> np.ndarray:
 
 @checked
 def verify(result: StrPath, **options: Any) -> Verification:
-    """Check one result.
+    """Check one result, and that of the other split with it, if it is in the same folder.
 
     Args:
         result: the JSON file of a result, beside its ledger.
@@ -483,26 +200,33 @@ def verify_each(
     data: Any = None,
     device: Any = None,
     functions: Positive | None = None,
-    everything: bool = False,
     seed: Natural | None = None,
 ) -> Iterator[Verification | LedgerError]:
-    """Check results: their scores, labels and model and, by running them again, some functions.
+    """Check results, their scores, labels and model, and run them again.
 
-    Results of one model share one that is loaded.
+    The probes of one model on the split that is scored and on that on which heads are chosen are
+    verified together, if both are in the same folder. Results of one model share one that is loaded.
 
     Args:
-        results: JSON files of results, each beside its ledger.
+        results: JSON files of results, each beside its ledger, or folders of them.
         model: its location, if not that in the results.
         data: its location, if not that in the results.
         device: where the model runs.
-        functions: about how many are run again; by default as many as bound each mean to half a
-            point.
-        everything: run all functions again.
-        seed: for a draw of one's own, which otherwise follows from the ledger.
+        functions: so many of each split are drawn and run again, instead of all.
+        seed: of this draw, which nobody could foresee.
 
     Yields:
-        The checks of each result, or the error if there is no readable one.
+        The checks of each run, or the error if there is no readable result.
+
+    Raises:
+        ArgumentError: for `functions` without a `seed`, or the other way round.
+        LedgerError: for a folder without results.
     """
+    if (functions is None) != (seed is None):
+        raise ArgumentError(
+            f"functions is {functions} and seed is {seed}, expected both or neither: a part is drawn by a seed of "
+            "yours that the author of the result could not foresee"
+        )
     sessions: dict[tuple, Session] = {}
 
     def session_of(file: Path, settings: Any) -> Session:
@@ -510,64 +234,231 @@ def verify_each(
         fields = ("model", "revision", "dtype", "max_length")
         return sessions.setdefault(tuple(getattr(session, name) for name in fields), session)
 
-    for result in results:
+    return _verifications(results, _Runner(session_of, data, functions, seed))
+
+
+def _verifications(results: Paths, runner: _Runner) -> Iterator[Verification | LedgerError]:
+    done: set[Path] = set()
+    for path in map(Path, results):
+        for file in chain(*by_instrument([path]).values()) if path.is_dir() else [path]:
+            if file in done:
+                continue
+            try:
+                files = _together(file)
+                done |= {*files.values()}
+                yield runner.verified(files)
+            except LedgerError as error:
+                yield error
+
+
+def _together(file: Path) -> dict[str, Path]:
+    """The file of a result and, of a probe, that of the split on which its heads are chosen, or for
+    which they are; whole splits go before parts."""
+    try:
+        settings = alike(result := ProbeResult.read(read_text(file)))
+    except LedgerError:  # another instrument, or a damaged file, of which all else is checked
+        return {SCORED: file}
+    chosen_on = result.settings.split == CHOSEN_ON
+    other = settings.model_copy(update={"split": SCORED if chosen_on else CHOSEN_ON})
+    name, _, _ = other.name.rpartition(".")
+    for beside in sorted(
+        file.parent.glob(f"{name}.*.json"), key=lambda path: (len(path.name), path)
+    ):
+        with contextlib.suppress(LedgerError):
+            if alike(ProbeResult.read(read_text(beside))) == settings:
+                files = (beside, file) if chosen_on else (file, beside)
+                return dict(zip((SCORED, CHOSEN_ON), files))
+    return {SCORED: file}
+
+
+class _Runner(NamedTuple):
+    """Runs results again: `session_of` loads the model of the result in a file with these settings;
+    the others as of `verify_each`."""
+
+    session_of: Callable[[Path, Any], Session]
+    data: Any
+    functions: int | None
+    seed: int | None
+
+    def verified(self, files: Mapping[str, Path]) -> Verification:
+        """The checks of the results in these files; raises LedgerError for one that cannot be
+        read."""
+        verification = Verification([*files.values()])
+        claimed = {}
+        prepared = {}
+        for part, file in files.items():
+            claimed[part] = _read_result(file, verification)
+            prepared[part] = self._prepared(file, claimed[part], verification)
+        if not verification.checkable:
+            return verification
+        runs = []
+        for part, twice in prepared.items():
+            runs.append(self._again(claimed[part], twice, verification))
+        if verification.checkable:
+            compare(claimed, [dict(zip(claimed, results)) for results in zip(*runs)], verification)
+            verification.hidden = self._hidden(verification)
+        return verification
+
+    def _prepared(self, file: Path, claimed: Any, verification: Verification) -> list[Any]:
+        """The experiment of a result, prepared again: one for each run; checks what needs none."""
+        provenance = claimed.PROVENANCE.of(claimed.ledger)
+        settings = provenance.settings
+        instrument = registry.instrument(claimed.instrument, file)
+        twice = getattr(settings, "precision", "float32") != "float32"
         try:
-            yield _verified_result(Path(result), session_of, data, functions, everything, seed)
-        except LedgerError as error:
-            yield error
+            data = find_data(file, settings) if self.data is None else self.data
+            session = self.session_of(file, settings)
+            again = [instrument.experiment.again(provenance, session, data)]
+            if twice and hasattr(again[0], "batch_tokens"):
+                again.append(replace(again[0], batch_tokens=_OTHER_BATCHES))
+            ours = again[0].provenance
+        except CodeSyntaxError as error:
+            missing = isinstance(error, (DatasetError, ModelError, HubError, UnknownName))
+            verification.check("model and data", None if missing else False, str(error))
+            return []
+        of_model = session.is_of(settings.revision)
+        loaded = settings.revision if of_model else ours.settings.revision
+        verification.same("model", settings.revision, loaded, session.named)
+        theirs, here = map(_version_and_labels, (settings, ours.settings))
+        verification.same("data", theirs, here, self.data is not None)
+        if len(ours.settings.revision) == _COMMIT:
+            verification.checks.append(_check_reference(settings.model, ours.settings.revision))
+            if verification.checks[-1].passed:
+                verification.reference = verification.checks[-1].finding
+        parsers = [getattr(made.run, "parser", None) for made in (provenance, ours)]
+        if len({*parsers}) > 1:
+            installed = f"the trees are from {parsers[0]}, but {parsers[1]} is installed"
+            verification.check("parser", None, f"{installed}: install the former")
+        elif verification.checkable:
+            verification.checks.append(_check_counts(provenance, ours))
+        return again
+
+    def _again(self, claimed: Any, experiments: list[Any], verification: Verification) -> list[Any]:
+        """What each run gives: results like the one that is claimed; checks that they are of the
+        same rows."""
+        functions = experiments[0].functions
+        places = np.sort([function.index for function in functions])
+        verification.total += len(places)
+        if self.functions is not None:
+            rng = np.random.default_rng([self.seed or 0, len(places)])
+            places = np.sort(rng.permutation(places)[: self.functions])
+        verification.functions += len(places)
+        chosen = {*places.tolist()}
+        of_part = claimed.ledger.only(places)
+        results: list[Any] = []
+        for experiment in experiments:
+            experiment.functions = [each for each in functions if each.index in chosen]
+            ledger = run_again(experiment).ledger
+            if not results:
+                verification.checks.append(_check_rows(claimed, of_part, ledger, len(places)))
+            if not verification.checkable:
+                return []
+            others = np.setdiff1d(claimed.ledger.function, places)
+            if len(others):
+                parts = claimed.ledger.only(others), replace(ledger, settings=of_part.settings)
+                ledger = type(ledger).concatenate(parts)
+            results.append(type(claimed).from_ledger(ledger))
+        return results
+
+    def _hidden(self, verification: Verification) -> str:
+        """What forgers of other functions may have gained."""
+        total, drawn = verification.total, verification.functions
+        if drawn == total:
+            return ""
+        forged = most_missed(total, drawn)
+        return (
+            f"{drawn:,} of {total:,} functions were run again, drawn by seed {self.seed}. Of the others, {forged:,} "
+            f"may be forged: as many are missed once in {1 / MISSED:.0f} times, and gain what they weigh."
+        )
 
 
-def _verified_result(
-    file: Path,
-    session_of: Callable[[Path, Any], Session],
-    data: Any,
-    functions: int | None,
-    everything: bool,
-    seed: int | None,
-) -> Verification:
-    """The checks of a result; `session_of`: loads the model of a result with these settings."""
+def most_missed(total: int, drawn: int) -> int:
+    """The most of `total` functions of which, with the probability MISSED, none is among those
+    drawn.
+
+    >>> most_missed(100, 50)
+    4
+    """
+    missed = 1.0
+    for forged in range(total - drawn):
+        missed *= (total - drawn - forged) / (total - forged)
+        if missed < MISSED:
+            return forged
+    return total - drawn
+
+
+def _read_result(file: Path, verification: Verification) -> Any:
+    """The result in a file, of its ledger; checks that the numbers in the file are those."""
     path = ledger_path(file)
     instrument = registry.instrument(instrument_of(path) or ATTENTION, path)
     text = read_text(file)
     result = instrument.result.from_file(path)
-    provenance = result.PROVENANCE.of(result.ledger)
-    settings = provenance.settings
-    total = len(np.unique(result.ledger.function))
     difference = result.difference(text)
     finding = "every number follows from the ledger"
     if difference:
         finding = f"numbers differ from the ledger's: {difference}"
-    verification = Verification([Criterion("scores", not difference, finding)], total=total)
-    checks = verification.checks
-    try:
-        location = find_data(file, settings) if data is None else data
-        session = session_of(file, settings)
-        experiment = instrument.experiment.again(provenance, session, location)
-        ours = experiment.settings
-    except CodeSyntaxError as error:
-        missing = isinstance(error, (DatasetError, ModelError, HubError, UnknownName))
-        checks.append(Criterion("model and data", None if missing else False, str(error)))
-        return verification
-    revision = settings.revision
-    loaded = revision if session.is_of(revision) else ours.revision
-    checks.append(same("model", revision, loaded, session.named))
-    theirs = _version_and_labels(settings)
-    here = _version_and_labels(ours)
-    checks.append(same("data", theirs, here, data is not None))
-    if len(ours.revision) == _COMMIT:
-        checks.append(_check_reference(settings.model, ours.revision))
-        if checks[-1].passed:
-            verification.reference = checks[-1].finding
-    verifier = instrument.verifier(file, result, experiment)
-    for step in (verifier.unlike, verifier.counted):
-        if verification.checkable:
-            checks += step()
-    if verification.checkable and checks[-1].passed:
-        verification.ledger = result.ledger.digest()
-        check, drawn = verifier.again(functions, everything, rng_of(verification.ledger, seed))
-        checks.append(check)
-        verification.functions, verification.bounds = len(drawn.places), drawn.bounds
-    return verification
+    verification.check("scores", not difference, finding)
+    return result
+
+
+def _check_counts(theirs: Any, ours: Any) -> Criterion:
+    """Check the settings, the family, and what was counted before the model ran: what it could not
+    read, or what was chosen."""
+    for name in type(ours).model_fields:
+        parts = [getattr(made, name) for made in (theirs, ours)]
+        if name == "settings":
+            parts = [part.model_dump(exclude=_RUN_HERE) for part in parts]
+        elif name == "run":
+            parts = [part.family for part in parts]
+        if name != "versions" and parts[0] != parts[1]:
+            finding = f"the result says {_shown(parts[0])}, here it is {_shown(parts[1])}"
+            return Criterion("family" if name == "run" else name, False, finding)
+    skipped = sum(theirs.skips.values())
+    return Criterion("counts", True, f"as here; {skipped:,} functions were not read")
+
+
+def _shown(part: Any) -> str:
+    return str(part)[:500]
+
+
+def _check_rows(claimed: Any, theirs: Any, ours: Any, functions: int) -> Criterion:
+    """Check that two ledgers are of the same things, and count what differs."""
+    if not theirs.same_things(ours):
+        return Criterion(
+            "rows", False, f"{len(theirs)} {ours.THINGS}, not the {len(ours)} of the data"
+        )
+    differing, count = theirs.differing(ours)
+    share = f"{differing:,} of {count:,} {ours.CELLS} differ"
+    split = claimed.settings.split
+    return Criterion("again", True, f"{functions:,} functions of {split}, {share}")
+
+
+def compare(
+    claimed: Mapping[str, Any], again: Sequence[Mapping[str, Any]], verification: Verification
+) -> None:
+    """Check that no number is more than ROUNDING above what came out; of two runs the higher counts,
+    and as much more is rounding as any number of the two differs by."""
+    runs = [numbers_of(results, claimed) for results in again]
+    published = numbers_of(claimed)
+    every = {name: [run[name] for run in runs if name in run] for name in published}
+    apart = max((max(values) - min(values) for values in every.values() if values), default=0.0)
+    for name, number in published.items():
+        reproduced = max(every[name], default=math.nan)
+        verification.numbers[name] = Reproduced(number, reproduced, ROUNDING + apart)
+    numbers = verification.numbers.values()
+    wrong = [name for name, number in verification.numbers.items() if number.too_high]
+    most = max((number.above for number in numbers), default=0.0)
+    finding = f"{len(numbers)}, at most {max(0.0, most):.2f} points above what came out"
+    if apart:
+        finding += f"; runs in other batches differ by up to {apart:.2f}"
+    if wrong:
+        worst = max(wrong, key=lambda name: verification.numbers[name].above)
+        shown = verification.numbers[worst]
+        finding = (
+            f"{len(wrong)} of {len(numbers)} are above what came out, as {worst[0]} {worst[1]}: claimed "
+            f"{shown.claimed:.2f}, reproduced {shown.again:.2f}"
+        )
+    verification.check("numbers", not wrong, finding)
 
 
 def _check_reference(model: str, commit: str) -> Criterion:
@@ -585,14 +476,6 @@ def _check_reference(model: str, commit: str) -> Criterion:
         nowhere = f"{commit} is on no branch or tag of {model}, as of a pull request"
         return Criterion(REVISION, False, nowhere)
     return Criterion(REVISION, True, reference)
-
-
-def rng_of(digest: str, seed: int | None) -> np.random.Generator:
-    """The draw of a ledger with this digest, or that of a seed for it."""
-    entropy = list(bytes.fromhex(digest))
-    if seed is not None:
-        entropy.append(seed)
-    return np.random.default_rng(entropy)
 
 
 def _version_and_labels(settings: Any) -> str:

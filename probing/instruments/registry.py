@@ -25,15 +25,14 @@ class Instrument:
 
     `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and
     settings; `scores`: its rows of the table of all scores, of files and a location of data;
-    `verifies`: how the rows are run again, their tolerances, and what functions add to the
-    published numbers; `prints`: what makes the tables and texts of a result that commands print;
+    `publishes`: the numbers of results; `prints`: what makes the tables and texts of a result that commands print;
     `submits`: its submission to boards, empty if these do not take it.
     """
 
     runs: str
     results: str
     scores: str
-    verifies: str
+    publishes: str
     prints: str
     submits: str = ""
 
@@ -50,8 +49,8 @@ class Instrument:
         return resolve_name(self.scores)
 
     @property
-    def verifier(self) -> Any:
-        return resolve_name(self.verifies)
+    def numbers(self) -> Any:
+        return resolve_name(self.publishes)
 
     @property
     def parts(self) -> Any:
@@ -67,7 +66,7 @@ INSTRUMENTS = {
         "probing.instruments.attention.probe:Probing",
         "probing.instruments.attention.result:ProbeResult",
         "probing.evidence.scores:attention_rows",
-        "probing.evidence.reruns:RanksVerifier",
+        "probing.evidence.published:of_attention",
         "probing.report.results:attention",
         "probing.evidence.submission_attention:AttentionSubmission",
     ),
@@ -75,7 +74,7 @@ INSTRUMENTS = {
         "probing.instruments.masking.mask:Masking",
         "probing.instruments.masking.result:MaskResult",
         "probing.evidence.scores:masking_rows",
-        "probing.evidence.reruns:CopiesVerifier",
+        "probing.evidence.published:of_masking",
         "probing.report.syntaxeval:masking_parts",
         "probing.evidence.submission_masked:MaskedSubmission",
     ),
@@ -83,28 +82,28 @@ INSTRUMENTS = {
         "probing.instruments.silencing.ablate:Ablation",
         "probing.instruments.silencing.result:SilencingResult",
         "probing.evidence.scores:silencing_rows",
-        "probing.evidence.reruns:HeadsVerifier",
+        "probing.evidence.published:of_silencing",
         "probing.report.silencing:silencing_parts",
     ),
     INFORMATION: Instrument(
         "probing.instruments.information.inform:Informing",
         "probing.instruments.information.result:InformationResult",
         "probing.evidence.scores:information_rows",
-        "probing.evidence.reruns:InformationVerifier",
+        "probing.evidence.published:of_information",
         "probing.report.information:parts_of",
     ),
     PREFERENCE: Instrument(
         "probing.instruments.likelihood.likelihood:Preferring",
         "probing.instruments.likelihood.result:PreferenceResult",
         "probing.evidence.scores:preference_rows",
-        "probing.evidence.reruns:PreferenceVerifier",
+        "probing.evidence.published:of_preference",
         "probing.report.information:preference_parts",
     ),
     SURPRISAL: Instrument(
         "probing.instruments.likelihood.likelihood:Surprising",
         "probing.instruments.likelihood.result:SurprisalResult",
         "probing.evidence.scores:surprisal_rows",
-        "probing.evidence.reruns:SurprisalVerifier",
+        "probing.evidence.published:of_surprisal",
         "probing.report.information:surprisal_parts",
     ),
 }

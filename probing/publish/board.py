@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import Natural, Paths, checked
+from codesyntax_dataset.arguments import Paths, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
@@ -153,7 +153,6 @@ def read(
     *,
     verify: bool = False,
     device: str | None = None,
-    seed: Natural | None = None,
 ) -> Board:
     """Read entries; files that fail a check are left out with the reason.
 
@@ -166,12 +165,11 @@ def read(
         verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a
             part of these again.
         device: as of `probing.verify`.
-        seed: as of `probing.verify`.
 
     Raises:
         EntryError: for an invalid source, one without such files; and if every file was left out.
     """
-    read_entries = _Entries(Checker(data, device, seed), verify)
+    read_entries = _Entries(Checker(data, device), verify)
     for source in sorted({str(source) for source in sources}):
         with _opened_source(source) as opened:
             read_entries.add(source, opened)

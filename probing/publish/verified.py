@@ -50,12 +50,11 @@ class RunAgain(NamedTuple):
 
 
 class Checker:
-    """Checks entries against the dataset at `data`; `device` and `seed`: as of `verify`."""
+    """Checks entries against the dataset at `data`; `device`: as of `verify`."""
 
-    def __init__(self, data: Any, device: str | None = None, seed: int | None = None):
+    def __init__(self, data: Any, device: str | None = None):
         self.data = data
         self._device = device
-        self._seed = seed
         self._splits = cache(lambda config, direction: WholeSplits(data, config, direction))
         self._held: dict[Any, dict[str, np.ndarray]] = {}
 
@@ -114,11 +113,11 @@ class Checker:
             return self._run_again([*files.values()])
 
     def _run_again(self, files: list[Path]) -> RunAgain:
-        """Run a part of results again; raises as `again` does."""
+        """Run results again; raises as `again` does."""
         from probing.evidence import verify  # it imports torch, which takes seconds
 
-        together = verify.Verification([])
-        options = {"data": self.data, "device": self._device, "seed": self._seed}
+        together = verify.Verification(files)
+        options = {"data": self.data, "device": self._device}
         for verification in verify.verify_each(files, **options):
             if isinstance(verification, LedgerError):
                 raise verification

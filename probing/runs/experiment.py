@@ -258,6 +258,24 @@ def run(
     return result
 
 
+def run_again(experiment: Experiment[F, R]) -> R:
+    """The result of an experiment, run whatever the cache has of it, in one process.
+
+    Finished parts are kept there until all are, and after an interruption another call continues.
+    """
+    from probing.runs.threads import useful_threads  # torch takes seconds to import
+
+    slot = _slot(experiment)
+    with useful_threads():
+        if slot is None:
+            return _whole_result(experiment, None)
+        drawn = [function.index for function in experiment.functions]
+        batches = getattr(experiment, "batch_tokens", None)
+        name = cache_dir.key([slot.key, batches, drawn])
+        with _parts_in(cache_dir.private(slot.folder), name, experiment.session.processes) as parts:
+            return _whole_result(experiment, parts)
+
+
 def checked_shard(shard: str | None, output: Path | None, processes: Processes) -> Shard | None:
     """The shard of this name, if one is asked for; raises ArgumentError for a text that names none,
     and where there can be none."""

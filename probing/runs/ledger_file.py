@@ -291,7 +291,8 @@ class RowLedger:
     `names`: what the column GROUP_COLUMN is an index into; `settings`: how the ledger was made, as
     JSON. INSTRUMENT: what was asked of the model; COMMAND: of the command line, that writes it;
     DICTIONARY_COLUMNS: the columns of few different values; BOUNDS: column -> its least and its
-    largest value.
+    largest value; OF_DATA: further columns that follow from the data alone. THINGS, CELLS: what it
+    has one row for, and what may differ between two runs, in words.
     `repositories`: as in `probing.stats.hits.Hits`.
     """
 
@@ -302,6 +303,9 @@ class RowLedger:
     COMMAND: ClassVar[str]
     DICTIONARY_COLUMNS: ClassVar[tuple[str, ...]]
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    OF_DATA: ClassVar[tuple[str, ...]] = ()
+    THINGS: ClassVar[str] = "rows"
+    CELLS: ClassVar[str] = "rows"
 
     names: list[str]
     rows: np.ndarray
@@ -354,6 +358,21 @@ class RowLedger:
     def only(self, functions: np.ndarray) -> Self:
         """The rows of some functions: places in the split, as in the column `function`."""
         return replace(self, rows=self.rows[np.isin(self.function, functions)])
+
+    def same_things(self, other: Self) -> bool:
+        """True if another ledger has rows of the same things, in the same order."""
+        same = self.names == other.names and len(self) == len(other)
+        columns = (*self.ORDER, self.GROUP_COLUMN, *self.OF_DATA)
+        return same and all(np.array_equal(self.rows[name], other.rows[name]) for name in columns)
+
+    def differing(self, other: Self) -> tuple[int, int]:
+        """How many rows differ from those of another ledger of the same things, and of how many."""
+        differing = np.zeros(len(self), bool)
+        for name in self.ROW.names or ():
+            mine, theirs = self.rows[name], other.rows[name]
+            unknown = (mine != mine) & (theirs != theirs)  # NaN in both
+            differing |= (mine != theirs) & ~unknown
+        return int(np.count_nonzero(differing)), len(self)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Self]) -> Self:

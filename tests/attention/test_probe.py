@@ -554,9 +554,7 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
     assert "|control:redrawn-dependents/0" in redrawn.signature
     assert redrawn.settings.labels != result.settings.labels
     assert redrawn.functions == result.functions
-    assert verify(
-        fresh.paths(tmp_path)[0], model=tiny_model, data=fewer_functions, functions=4
-    ).accepted
+    assert verify(fresh.paths(tmp_path)[0], model=tiny_model, data=fewer_functions).accepted
 
     with pytest.raises(UnknownName, match="random-weights"):
         probe(tiny_model, fewer_functions, "python", control="random-weigths")

@@ -58,7 +58,6 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, LlamaC
 
 from codesyntax_dataset import corpus, languages
 from codesyntax_dataset.schema import Skips
-from probing.evidence.reruns import SLACK
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.ranking import RankBounds
 from probing.instruments.attention.runner import Runner
@@ -68,6 +67,7 @@ from probing.runs.data import Functions, read_functions
 from probing.runs.session import Session
 
 ROUNDS = 5
+SLACK = {"float32": 1e-3, "bfloat16": 0.4, "float16": 0.1}  # of a weight, by rounding
 WHOLE = 18_701  # functions in the paper's Python set
 SHAPES = {  # layers, heads, hidden size, inner size
     "base": (12, 12, 768, 3072),

@@ -133,14 +133,14 @@ def test_batches_make_no_difference(inform, result, monkeypatch):
 
 def test_verified(folder, result, tiny_model, tmp_path):
     file = next(folder.glob("*[0-9a-f].json"))
-    assert verify(file, model=tiny_model, functions=5, seed=0).accepted
+    assert verify(file, model=tiny_model).accepted
     rows = result.ledger.rows.copy()
     rows["both_bits"] = np.maximum(rows["both_bits"] - 0.1, 0)
     InformationResult.from_ledger(
         InformationLedger(result.ledger.names, rows, result.ledger.settings)
     ).save(tmp_path)
     assert not verify(
-        next(tmp_path.glob("*.json")), model=tiny_model, data=result.data_folder, functions=5
+        next(tmp_path.glob("*.json")), model=tiny_model, data=result.data_folder
     ).accepted
 
 
@@ -302,7 +302,7 @@ def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_pa
         len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None
     )
     (file,) = tmp_path.glob("*.json")
-    assert verify(file, functions=4).accepted
+    assert verify(file).accepted
 
 
 def test_nothing_to_learn_from(inform):

@@ -401,7 +401,7 @@ def test_verified(decoder, masked, folder, tmp_path):
     for place in (decoder, masked):
         prefer(place, folder, limit=20, output=tmp_path / "honest")
     honest = sorted((tmp_path / "honest").glob("*.json"))
-    assert len(honest) == 2 and all(verify(file, functions=10).accepted for file in honest)
+    assert len(honest) == 2 and all(verify(file).accepted for file in honest)
     result = PreferenceResult.load(honest[0])
     wrong = np.flatnonzero(result.ledger.preferred()[:, 0] == 0)
 
@@ -412,7 +412,7 @@ def test_verified(decoder, masked, folder, tmp_path):
         file = PreferenceResult.from_ledger(
             PreferenceLedger(result.ledger.names, rows, result.ledger.settings), result.data_folder
         ).save(folder)
-        return verify(file, model=decoder, everything=True).verdict
+        return verify(file, model=decoder).verdict
 
     def swapped(rows):
         rows["good_whole"][wrong[0]], rows["bad_whole"][wrong[0]] = (
@@ -423,7 +423,7 @@ def test_verified(decoder, masked, folder, tmp_path):
     assert forged(lambda rows: None) == "accepted"
     assert forged(swapped) == "rejected"
     assert forged(lambda rows: rows["repository"].__setitem__(3, 7)) == "rejected"
-    assert verify(honest[0], model=masked, functions=5).verdict == "rejected"
+    assert verify(honest[0], model=masked).verdict == "rejected"
 
 
 @pytest.mark.parametrize(

@@ -140,4 +140,4 @@ def test_another_token_than_that_of_the_model_is_not_accepted(before_and_now):
     lying = type(honest).from_ledger(ledger, honest.data_folder).of_model_at(folder / "model")
     checks = verify(lying.save(folder / "lying")).checks
     (said,) = [check for check in checks if not check.passed]
-    assert said.name == "edges" and "1" in str(said) and "0" in str(said)
+    assert said.name == "settings" and "1" in str(said) and "0" in str(said)

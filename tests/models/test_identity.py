@@ -101,8 +101,8 @@ def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder
     edges = [len(read_edges(folder, "python", "test")) for folder in folders]
     assert edges[0] == edges[2] > edges[1]
     path = first.paths(tmp_path / "r")[0]
-    assert verify(path, model=tiny_model, data=dataset_folder, functions=2).accepted
-    assert not verify(path, model=tiny_model, data=copy, functions=2).accepted
+    assert verify(path, model=tiny_model, data=dataset_folder).accepted
+    assert not verify(path, model=tiny_model, data=copy).accepted
     assert analyse(path, model=tiny_model, data=dataset_folder).signature == first.signature
     with pytest.raises(LedgerError, match="made with labels"):
         analyse(path, model=tiny_model, data=copy)

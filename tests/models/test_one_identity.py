@@ -132,5 +132,5 @@ def test_a_result_of_a_pair_is_verified_with_the_folder(dataset_folder, tmp_path
     )
     result = probe(pair, dataset_folder, limit=6, output=tmp_path / "results")
     (file,) = (tmp_path / "results").glob("*.json")
-    assert verify(file, model=folder, data=dataset_folder, functions=2).accepted
+    assert verify(file, model=folder, data=dataset_folder).accepted
     assert result.settings.revision == load(str(folder)).revision

@@ -16,7 +16,7 @@ from huggingface_hub import HfApi, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import entries
-from support.attacks.results import RESULTS, altered_again, recomputed, with_settings
+from support.attacks.results import RESULTS, recomputed, with_settings
 from support.files import contents
 from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
 
@@ -171,21 +171,6 @@ def test_forged_results(attack, results, tiny_model, data, monkeypatch):
     attack.forge(results)
     with pytest.raises(CodeSyntaxError, match=attack.stopped_by):
         submit.submission([results], MODEL, DATASET, board=BOARD)
-
-
-def test_files_that_are_exchanged_while_they_are_checked(hub, results, tmp_path, monkeypatch):
-    """Made up when they are read, and honest when they are probed again."""
-    honest, check = shutil.copytree(results, tmp_path / "honest"), submit.verify
-    altered_again(results)
-
-    def exchanged(file, **where):
-        shutil.copytree(honest, results, dirs_exist_ok=True)
-        return check(file, **where)
-
-    monkeypatch.setattr(submit, "verify", exchanged)
-    with pytest.raises(LedgerError, match="was (replaced|written to) while it was"):
-        submit.submission([results], MODEL, DATASET)
-    assert written(hub) == []
 
 
 def of_other_precision(results, tmp_path):

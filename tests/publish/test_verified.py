@@ -71,7 +71,7 @@ def test_a_board_verifies_the_honest_and_refutes_others(
         hub.add(BOARD, honest | lie | request)
         done = run("board", BOARD, "--data", data, "--verify --output", tmp_path / "board")
     for files, reason in (
-        (lie, "refuted: ranks: .*differ by more than rounding"),
+        (lie, "refuted: numbers: .*above what came out"),
         (request, "refuted: revision: .*on no branch or tag of maker/tiny"),
     ):
         assert re.search(f"left out .*{re.escape(next(iter(files)))}: {reason}", done.stderr)

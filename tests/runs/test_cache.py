@@ -313,7 +313,7 @@ def test_many_at_once(place, tiny_model, dataset_folder):
 def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_path, monkeypatch):
     path = probe(tiny_model, dataset_folder, output=tmp_path / "r", **SOME).paths(tmp_path / "r")[0]
     runs.clear()
-    monkeypatch.setattr(experiment, "_slot", lambda *_, **__: pytest.fail("looked"))
+    monkeypatch.setattr(experiment.Slot, "load", lambda *_, **__: pytest.fail("looked"))
     assert verify(path, model=tiny_model, data=dataset_folder).accepted
     assert runs == [json.loads(path.read_text())["functions"]]
 

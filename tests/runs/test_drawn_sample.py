@@ -79,7 +79,7 @@ def test_a_seed_draws_evenly():
 
 def test_evidence_verify_and_errors_follow(made, tiny_model, dataset_folder):
     path = made.test.paths(made.folder)[0]
-    assert verify(path, model=tiny_model, data=dataset_folder, functions=4).accepted
+    assert verify(path, model=tiny_model, data=dataset_folder).accepted
     assert sum(analyse(path, model=tiny_model, data=dataset_folder).classes("first").values()) > 0
     (evidence,) = gather(find([made.folder]), dataset_folder)
     assert np.array_equal(

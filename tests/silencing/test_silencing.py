@@ -546,7 +546,7 @@ def test_the_command_and_the_report(model, few, whole, tmp_path):
     assert run("score", ledger).stdout == made.stdout
     assert json.loads(run("score", ledger, "--json").stdout)["relations"]
     verified = run("verify", file, "--model", model)
-    assert "functions run again" in verified.stdout and "accepted" in verified.stdout
+    assert "functions of test, 0 of" in verified.stdout and "accepted" in verified.stdout
     for source in (file, whole):
         run("report", source, "--output", tmp_path / "report")
         page = (tmp_path / "report/report.md").read_text()
@@ -565,11 +565,11 @@ def test_verify_finds_other_rows_and_other_heads(model, few, tmp_path):
         patch.setattr(experiment, "REFERENCE", 5)
         result = ablate(model, few, limit=3, draws=2)
         for number, (alter, failing) in enumerate(
-            ((_likelier, "rows again"), (_other_head, "heads"), (_left, "heads"))
+            ((_likelier, "numbers"), (_other_head, "heads"), (_left, "heads"))
         ):
             forged = SilencingResult.from_ledger(alter(result.ledger), result.data_folder)
             file = forged.save(tmp_path / str(number))
-            verification = verify(file, model=model, everything=True)
+            verification = verify(file, model=model)
             assert [check.name for check in verification.checks if not check.passed][-1:] == [
                 failing
             ]

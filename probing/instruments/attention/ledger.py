@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,6 +49,8 @@ class RankLedger(EdgeTable):
 
     INSTRUMENT: ClassVar = ledger_file.ATTENTION
     COMMAND: ClassVar = "probe"
+    THINGS: ClassVar = "edges"
+    CELLS: ClassVar = "ranks"
 
     ranks: np.ndarray | StoredRanks
     settings: JsonObject
@@ -93,14 +96,25 @@ class RankLedger(EdgeTable):
             ]
         return ranks_of
 
-    def same_ranks(self, other: RankLedger) -> bool:
-        """True if another ledger has the same ranks in the same order."""
+    def same_things(self, other: RankLedger) -> bool:
+        """True if another ledger has ranks of the same edges, in the same order, by as many heads."""
         if self.ranks.shape != other.ranks.shape:
             return False
-        return all(
-            np.array_equal(mine, ranks)
-            for (_, mine), (_, ranks) in zip(self.parts(), other.parts())
+        same = np.array_equal(self.relation_names, other.relation_names)
+        numbers = (name for name in EDGE_COLUMNS if name != "relation")
+        return same and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in numbers
         )
+
+    def differing(self, other: RankLedger) -> tuple[int, int]:
+        """How many ranks differ from those of another ledger of the same edges, and of how many."""
+        pairs = zip(self.parts(), other.parts())
+        differing = sum(int(np.count_nonzero(mine != ranks)) for (_, mine), (_, ranks) in pairs)
+        return differing, math.prod(self.ranks.shape)
+
+    def same_ranks(self, other: RankLedger) -> bool:
+        """True if another ledger has the same ranks in the same order."""
+        return self.ranks.shape == other.ranks.shape and not self.differing(other)[0]
 
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""

@@ -80,6 +80,7 @@ class PreferenceLedger(RowLedger):
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
     DICTIONARY_COLUMNS = ("phenomenon", "repository", "counted", "surface", "read")
+    OF_DATA = ("repository", "counted", "surface")
     BOUNDS: ClassVar = {
         "counted": (0, 2),
         "surface": (UNKNOWN, 2),
