@@ -216,11 +216,10 @@ def verify_each(
         seed: of this draw, which nobody could foresee.
 
     Yields:
-        The checks of each run, or the error if there is no readable result.
+        The checks of each run, or the error if there is no readable result, as in an empty folder.
 
     Raises:
         ArgumentError: for `functions` without a `seed`, or the other way round.
-        LedgerError: for a folder without results.
     """
     if (functions is None) != (seed is None):
         raise ArgumentError(
@@ -240,15 +239,19 @@ def verify_each(
 def _verifications(results: Paths, runner: _Runner) -> Iterator[Verification | LedgerError]:
     done: set[Path] = set()
     for path in map(Path, results):
-        for file in chain(*by_instrument([path]).values()) if path.is_dir() else [path]:
-            if file in done:
-                continue
-            try:
+        try:
+            found = chain(*by_instrument([path]).values()) if path.is_dir() else [path]
+        except LedgerError as error:
+            yield error
+            continue
+        for file in found:
+            if file not in done:
                 files = _together(file)
                 done |= {*files.values()}
-                yield runner.verified(files)
-            except LedgerError as error:
-                yield error
+                try:
+                    yield runner.verified(files)
+                except LedgerError as error:
+                    yield error
 
 
 def _together(file: Path) -> dict[str, Path]:

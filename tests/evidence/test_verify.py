@@ -492,8 +492,8 @@ def test_both_splits_are_verified_together(both_splits, tiny_model, dataset_fold
 
 
 def test_a_folder_without_results_says_what_to_give(tmp_path):
-    with pytest.raises(LedgerError, match="has no results: expected what"):
-        [*verify_each([tmp_path])]
+    (error,) = verify_each([tmp_path])
+    assert "has no results: expected what" in str(error)
 
 
 def test_some_functions_stand_in_for_those_that_are_claimed(
