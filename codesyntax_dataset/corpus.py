@@ -22,6 +22,8 @@ from codesyntax_dataset.safe_files import LARGEST_SOURCE, LONGEST_FUNCTION
 from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
 
+UNPARSED = "does not parse"
+
 LARGEST_LIST = 1 << 30  # bytes, of repositories to exclude
 
 
@@ -142,7 +144,9 @@ def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, Unlab
         return annotate(function.code, function.language, variant), None
     except ParseError as error:
         where = f"line {error.line}"
-    unparsed = LANGUAGES[function.language].unparsed
+    language = LANGUAGES[function.language]
+    exact = any(each.exact and each.name == variant for each in language.variants)
+    unparsed = UNPARSED if exact else language.unparsed
     try:
         return Annotation(tokenize(function.code, function.language, variant), []), Unlabelled(
             unparsed, where

@@ -182,7 +182,7 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
         for function in shard:
             of_function, left_out = to_rows(function)
             rows += of_function
-            reasons += [(reason, f"function {function.id}") for reason in left_out]
+            reasons += [(reason, f"function {function.id} ({function.url})") for reason in left_out]
         return Labelled(
             pa.RecordBatch.from_pylist(rows, schema=PAIR_FEATURES.arrow_schema), reasons
         )
@@ -191,7 +191,10 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
         rows.append(corpus.to_row(labelled, annotation))
         if reason:
             reasons.append(
-                (reason.reason, f"function {function.id}{reason.where and f' at {reason.where}'}")
+                (
+                    reason.reason,
+                    f"function {function.id} ({function.url}){reason.where and f' at {reason.where}'}",
+                )
             )
     return Labelled(pa.RecordBatch.from_pylist(rows, schema=FEATURES.arrow_schema), reasons)
 

@@ -60,6 +60,7 @@ TABLE = Table(
     scopes=dict.fromkeys(
         "abstract_class_declaration class class_declaration internal_module object".split(), _NAME
     ),
+    suites=(("", ""), ("class A {", "\n}"), ("({", "\n})")),
     rules=(
         Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),
         Rule("enum_assignment", "Assign", {"target": "name", "value": "value"}),
@@ -182,6 +183,8 @@ JAVASCRIPT = language_by(
     title="JavaScript",
     editing=editing.JAVASCRIPT,
     suffixes=(".js", ".mjs", ".cjs", ".jsx"),
+    kindred=(".svelte", ".vue"),
+    program="node",
     keywords=tuple(
         "async await break case catch class const continue debugger default delete do else enum export extends false "
         "finally for function if import in instanceof let new null of return static super switch this throw true try "

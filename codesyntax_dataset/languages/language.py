@@ -70,14 +70,17 @@ class Definition(NamedTuple):
 
 class Unread(NamedTuple):
     """A part of a source file that the grammar cannot read, and the line where it begins (from
-    1)."""
+    1).
+
+    The reason is that it is a function (`UNREAD_FUNCTION`), or is not in any (`UNREAD_OUTSIDE`).
+    """
 
     reason: str
     line: int
 
 
 UNREAD_FUNCTION = "function does not parse"
-UNREAD_OUTSIDE = "code outside of functions does not parse"
+UNREAD_OUTSIDE = "file has code outside of functions that does not parse"
 
 
 class Dialect(NamedTuple):
@@ -161,9 +164,11 @@ class Language:
     Labels come with a treebank, and then the rest has its default, or they follow from the code by
     rules: `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only
     its tokens, also of code that does not parse. Both raise ParseError on failure; `unparsed` is
-    its meaning, for the dataset card. `decode(data)`: the text of a source file by its encoding;
+    its meaning for published labels, for the dataset card. `decode(data)`: the text of a source file by its encoding;
     `definitions(text)`: the functions in it, in order, and what cannot be read. Both raise
-    SyntaxError or ValueError on failure. `suffixes`: the file name extensions. `keywords`: the
+    SyntaxError or ValueError on failure. `suffixes`: the file name extensions; `kindred`: those of
+    files that may have its code, too, and are not looked at, as those without any that `program`
+    runs. `keywords`: the
     predictors of the keyword baseline; of equally good ones the first is preferred. `blocks(code,
     tokens)`: for each token, the first and last token of the block around it. `between_tokens`:
     matches everything that may separate two tokens. `codesearchnet`: the language's name in
@@ -187,6 +192,8 @@ class Language:
     offsets: range = range(1, 513)
     further_relations: re.Pattern[str] | None = None
     suffixes: tuple[str, ...] = ()
+    kindred: tuple[str, ...] = ()
+    program: str = ""
     keywords: tuple[str, ...] = ()
     unparsed: str = ""
     annotate: Callable[[str, str], Annotation] | None = None

@@ -254,6 +254,8 @@ PHP = language_by(
     name="php",
     title="PHP",
     suffixes=(".php",),
+    kindred=(".inc", ".phpt", ".phtml"),
+    program="php",
     keywords=tuple(  # reserved words of PHP 8.4 that stand in functions, but for seldom ones, and literals
         "and array as break case catch class clone const continue default do echo else elseif empty endfor endforeach "
         "endif endswitch endwhile eval exit extends false finally fn for foreach function global if include "

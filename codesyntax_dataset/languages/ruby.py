@@ -203,6 +203,8 @@ RUBY = language_by(
     name="ruby",
     title="Ruby",
     suffixes=(".rb",),
+    kindred=(".erb", ".gemspec", ".rake", ".ru"),
+    program="ruby",
     keywords=tuple(  # reserved words
         "BEGIN END __ENCODING__ __FILE__ __LINE__ alias and begin break case class def defined? do else elsif end "
         "ensure false for if in module next nil not or redo rescue retry return self super then true undef unless "

@@ -28,6 +28,9 @@ _TAGGED = re.compile(  # sql<T>`...`, which is read with brackets around the tem
     rb"[\w$.\])]<(?:[^<>`]|<[^<>`]*>)*>(?P<inside>`(?:[^`\\$]|\\.|\$(?!\{)|\$\{[^{}`]*\})*`)",
     re.DOTALL,
 )
+_MEMBER = re.compile(  # such as `<T>(d: e): f` on the line after `(a: b): c`
+    rb"(?<=[^\s(<,=|&?:{;])\s*\n\s*(?=<\s*[A-Za-z_$]|in(?:stanceof)?\s*\??:)"
+)
 _MISREAD = """
     (call_expression function: (non_null_expression (new_expression) @refused))
     (non_null_expression (binary_expression right: (new_expression !arguments)) @refused) ; `a || new B!(c)`
@@ -79,8 +82,10 @@ TABLE = replace(
         rb"(?<=[<,\s])(?:in|out)(?=\s+(?:out\s+)?[A-Z]\w*\s*(?:[,>=]|extends\b))|(?<=^export )type(?=\s+\*)",
         re.MULTILINE,
     ),
+    suites=(*JAVASCRIPT_TABLE.suites, ("interface A {", "\n}")),
     operators=Operators(_LEVELS),
     enclosed=(_TAGGED,),
+    begins=_MEMBER,
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
     dialects=(Dialect("tree_sitter_typescript.language_tsx", JAVASCRIPT_TABLE.refused + _MISREAD),),
 )
@@ -91,6 +96,7 @@ TYPESCRIPT = language_by(
     title="TypeScript",
     editing=editing.TYPESCRIPT,
     suffixes=(".ts", ".tsx", ".mts", ".cts"),
+    kindred=(".svelte", ".vue"),
     keywords=JAVASCRIPT.keywords
     + tuple(
         "abstract as declare implements interface keyof namespace private protected public readonly type".split()

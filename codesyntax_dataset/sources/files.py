@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import Definition, language_of, variant_of
-from codesyntax_dataset.languages.language import Unread
+from codesyntax_dataset.languages.language import UNREAD_FUNCTION, UNREAD_OUTSIDE, Unread
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Skips, SourceFunction
 
@@ -35,8 +35,9 @@ class SourceFile(NamedTuple):
 def definitions(text: str | None, config: str, skips: Skips, location: str) -> list[Definition]:
     """The functions of the file at `location` that a config has, but for those that do not parse.
 
-    Counted in `skips` are a file that is not text (None), one without a function that parses, and
-    of others each part that does not, with its line.
+    Counted in `skips` are a file that is not text (None), one of which no function is kept because
+    it does not parse, each function that does not, and others with code outside of functions that
+    does not, with the first line of it.
     """
     language, exact = language_of(config), variant_of(config).exact
     assert language.definitions is not None
@@ -53,12 +54,15 @@ def definitions(text: str | None, config: str, skips: Skips, location: str) -> l
         for part in parts
         if isinstance(part, Definition) and (exact or not part.beyond_published)
     ]
-    unread = dict.fromkeys(part for part in parts if isinstance(part, Unread))
+    unread: dict[str, list[int]] = {}  # reason -> the lines
+    for reason, line in dict.fromkeys(part for part in parts if isinstance(part, Unread)):
+        unread.setdefault(reason, []).append(line)
+    for line in unread.get(UNREAD_FUNCTION, ()):
+        skips.add(UNREAD_FUNCTION, f"{location}#L{line}")
     if unread and not functions:
-        skips.add(UNPARSED, f"{location}#L{min(line for _, line in unread)}")
-        return []
-    for reason, line in unread:
-        skips.add(reason, f"{location}#L{line}")
+        skips.add(UNPARSED, f"{location}#L{min(map(min, unread.values()))}")
+    elif UNREAD_OUTSIDE in unread:
+        skips.add(UNREAD_OUTSIDE, f"{location}#L{min(unread[UNREAD_OUTSIDE])}")
     return functions
 
 

@@ -8,7 +8,8 @@ without a body do not count. A function that is a value, as in JavaScript, count
 or is assigned to one, or is a callback with a label or a name in front (`app.get("/", () =>
 {...})`) and has no function inside that counts. Names begin with that of the class, receiver or
 object that has the function. Python's functions in `if` or `try` count, which CodeSearchNet leaves
-out; so do Java's constructors where labels are exact. Hidden folders are ignored.
+out; so do, where labels are exact, Java's constructors and the methods of constants and of values of
+fields. Hidden folders are not looked at.
 
 Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per
 project, whose name is used as the repository. Otherwise whole files are drawn for the validation
@@ -37,6 +38,8 @@ from codesyntax_dataset.sources.files import (
     functions,
 )
 from codesyntax_dataset.sources.text import encodable
+
+_VERSIONS = frozenset({".bzr", ".git", ".hg", ".svn"})
 
 FORM = "folder of source files"
 LABELS: str | None = None
@@ -68,8 +71,9 @@ def read(
     depend on other languages.
 
     Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be
-    read, are too large, or do not parse, and of other files the parts that do not, with their line;
-    symbolic links; and folders that cannot be read. Raises SourceError if a partition is a link.
+    read, are too large, or do not parse, and functions that do not, with their line; symbolic links;
+    folders that are hidden or cannot be read; and files with a suffix of the language's kin, and
+    scripts without any. Raises SourceError if a partition is a link.
     """
     language = language_of(config)
     root = Path(source).resolve()
@@ -129,7 +133,7 @@ def _parsed(
     def place(path: Path) -> str:
         return os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
 
-    for file in _files(folder, language.suffixes, skip):
+    for file in _files(folder, language, skip):
         if file.is_symlink():
             skip("file is a symbolic link", file)
             continue
@@ -145,6 +149,18 @@ def _parsed(
             yield file, parsed
 
 
+def _is_script(file: Path, program: str) -> bool:
+    """True for a file without a suffix whose first line says that the program runs it."""
+    if "." in file.name or not program:
+        return False
+    try:
+        with safe_files.opened(file) as stream:
+            first = stream.readline(256)
+    except OSError:
+        return False
+    return first.startswith(b"#!") and program.encode() in first
+
+
 def _decoded(data: bytes, language: Language) -> str | None:
     """The text of a file; None if it is none."""
     try:
@@ -155,9 +171,7 @@ def _decoded(data: bytes, language: Language) -> str | None:
         return None
 
 
-def _files(
-    folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]
-) -> Iterator[Path]:
+def _files(folder: Path, language: Language, skip: Callable[[str, Path], None]) -> Iterator[Path]:
     paths: list[str] = []  # shorter than a Path, and there may be millions
 
     def unreadable(error: OSError) -> None:
@@ -167,7 +181,14 @@ def _files(
         for name in folders:
             if Path(parent, name).is_symlink():
                 skip("folder is a symbolic link", Path(parent, name))
+            elif name.startswith(".") and name not in _VERSIONS:
+                skip("hidden folder is not looked at", Path(parent, name))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [os.path.join(parent, name) for name in files if name.endswith(suffixes)]
+        paths += [os.path.join(parent, name) for name in files if name.endswith(language.suffixes)]
+        for path in (Path(parent, name) for name in files):
+            if path.suffix in language.kindred:
+                skip(f"{path.suffix} file is not looked at", path)
+            elif _is_script(path, language.program):
+                skip("script without a suffix is not looked at", path)
     paths.sort(key=lambda path: path.replace(os.sep, "\0"))  # part by part
     return map(Path, paths)

@@ -225,12 +225,15 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(codesearchn
     reason = "Python 3.9's grammar cannot read it"
     assert skips.counts == {reason: 2, f"{reason}, and its tokens are unknown": 1}
     assert list(skips.names.values()) == [
-        ["function 0 at line 2", "function 3 at line 2"],
-        ["function 2 at line 2"],
+        ["function 0 (test/0) at line 2", "function 3 (valid/0) at line 2"],
+        ["function 2 (test/2) at line 2"],
     ]
-    assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in card_of(output)
     assert (
-        f"  {reason}: 2 (first: function 0 at line 2, function 3 at line 2)"
+        f"{reason}: 2 (function 0 (test/0) at line 2, function 3 (valid/0) at line 2)"
+        in card_of(output)
+    )
+    assert (
+        f"  {reason}: 2 (first: function 0 (test/0) at line 2, function 3 (valid/0) at line 2)"
         in report.text().splitlines()
     )
 

@@ -91,6 +91,7 @@ def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):
     ] == ["f"]
     assert skips.names == {
         "row has no text": ["a.parquet:1"],
+        "function does not parse": ["a.parquet:2#L1"],
         "file does not parse": ["a.parquet:2#L1"],
         "file is larger than 4,194,304 bytes": ["a.parquet:4"],
         "file is not text in UTF-8 or the encoding that it declares": ["a.parquet:5"],

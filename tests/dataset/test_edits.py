@@ -731,7 +731,7 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
     run(*build_it, "--edit distance")
     result = run(*build_it, "--edit distance --edit rename-words --edit rename-words")  # adds to it
     assert (
-        "not edited, because the edit changes its labels: 3 (first: function 1, function 3, function 5)"
+        "not edited, because the edit changes its labels: 3 (first: function 1 (test/project/file0.py#L12-L14), "
         in result.stderr
     )
     report = check_folder(tmp_path / "data")

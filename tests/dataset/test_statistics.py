@@ -94,7 +94,7 @@ def test_a_card_of_a_build_with_something_left_out(tmp_path):
     (tmp_path / "code/a.py").write_text("def f(x):\n    return x.y\n")
     (tmp_path / "code/b.py").write_text("def g(:\n")
     report = build(str(tmp_path / "code"), ["python"], tmp_path / "out")
-    ((reason, count),) = report.configs["python"].skips.counts.items()
+    (reason, count), _ = report.configs["python"].skips.counts.items()
     found = collect(tmp_path / "out", ["python"], ["test"])
     assert found.left_out["python"].startswith(f"{reason}: {count} (")
 

@@ -9,7 +9,12 @@ from codesyntax_dataset.languages.java.editing import EDITING
 from codesyntax_dataset.languages.java.exact import TABLE
 from codesyntax_dataset.languages.java.relations import RELATIONS, SAME_SYNTAX
 from codesyntax_dataset.languages.language import Language, deferred
-from codesyntax_dataset.languages.tables.record import annotate_by, exact_by, tokenize_by
+from codesyntax_dataset.languages.tables.record import (
+    annotate_by,
+    definitions_by,
+    exact_by,
+    tokenize_by,
+)
 from codesyntax_dataset.languages.variants import PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
 
 JAVA = Language(
@@ -18,6 +23,7 @@ JAVA = Language(
     variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON, *exact_by(TABLE)),
     relations=RELATIONS,
     suffixes=(".java",),
+    kindred=(".jsh", ".jsp"),
     keywords=tuple(  # reserved words and literals of Java 8, without `enum`
         "abstract assert boolean break byte case catch char class const continue default do double else extends false "
         "final finally float for goto if implements import instanceof int interface long native new null package "
@@ -27,7 +33,7 @@ JAVA = Language(
     unparsed="does not parse",
     annotate=annotate_by(TABLE, deferred("codesyntax_dataset.languages.java.labels.annotate")),
     tokenize=tokenize_by(TABLE, deferred("codesyntax_dataset.languages.java.labels.tokenize")),
-    definitions=deferred("codesyntax_dataset.languages.java.definitions.definitions"),
+    definitions=definitions_by(TABLE),
     blocks=in_curly_brackets,
     between_tokens=re.compile(r"(?:\s|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL),
     codesearchnet="java",

@@ -9,11 +9,15 @@ from codesyntax_dataset.languages.tables.table import Rule, Table
 _ASSIGNED = "'+= -= *= /= %= &= |= ^= <<= >>= >>>='"
 _TRY = {"body": "body", "handler": "*<catch_clause>", "finalbody": "*<finally_clause>/*"}
 _SWITCH = "*[1]<expression_statement>/*<switch_expression>"  # the `;` behind is an empty statement
+_TYPES = (
+    "annotation_type_declaration class_declaration enum_declaration interface_declaration "
+    "record_declaration"
+).split()
 _LEVELS = (Level("prefix", "unary_expression"), Level("postfix", "update_expression"))
 
 TABLE = Table(
     grammar="tree_sitter_java",
-    frames=(("class A {", "\n}"),),
+    frames=(("class A {", "\n}"), ("record A() {", "\n}")),
     brackets=frozenset({"parenthesized_expression"}),
     operators=Operators(_LEVELS),
     whole=frozenset({"string_literal"}),
@@ -125,6 +129,18 @@ TABLE = Table(
             {"item": "resources/*[0]/value | resources/*[0]", "body": "body"},
         ),
         Rule("yield_statement", "Yield", {"yield": "'yield'", "value": "*"}),
+    ),
+    functions={
+        "compact_constructor_declaration": "name",
+        "constructor_declaration": "name",
+        "method_declaration": "body/^/name",
+    },
+    scopes=dict.fromkeys(_TYPES + ["enum_constant"], "name"),
+    suites=(("enum A { A; ", "\n}"), ("", "")),
+    # CodeSearchNet has the methods of named types
+    unpublished=frozenset(
+        "block compact_constructor_declaration constructor_declaration enum_constant field_declaration "
+        "static_initializer".split()
     ),
     sketch="void f() { ... }",
     examples={

@@ -18,6 +18,8 @@ PYTHON = Language(
     variants=(PAPER, WITH_NEW_LINES, *exact_by(TABLE)),
     relations=RELATIONS,
     suffixes=(".py",),
+    kindred=(".ipynb", ".pyi", ".pyw", ".pyx"),
+    program="python",
     keywords=tuple(  # those of Python 3.9
         "False None True and as assert async await break class continue def del elif else except finally for from "
         "global if import in is lambda nonlocal not or pass raise return try while with yield".split()

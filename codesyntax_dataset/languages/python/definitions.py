@@ -44,7 +44,7 @@ def _by_grammar(text: str) -> Iterator[Definition | Unread]:
     from codesyntax_dataset.languages.tables import definitions, labels
 
     exact = labels.Labels(TABLE)
-    for definition in definitions.definitions(text, TABLE):
+    for definition in definitions.definitions(text, exact):
         if isinstance(definition, Definition):
             try:
                 exact.annotate(definition.code)

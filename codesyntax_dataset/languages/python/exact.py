@@ -72,6 +72,7 @@ TABLE = Table(
     joins_lines=True,
     functions={"function_definition": "name"},
     scopes={"class_definition": "name"},
+    suites=(("", ""), ("if 1:\n", "")),
     suspect=re.compile(rb"exec|print|type"),
     refused="""
         [(exec_statement) (print_statement)] @refused

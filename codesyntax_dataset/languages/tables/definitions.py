@@ -1,90 +1,89 @@
-"""The functions in a source file, by the table of its language."""
+"""The functions in a source file, by the table of its language.
+
+They are found in the tree from which labels are read (`labels.Labels.tree`). Of a file that no
+grammar reads as a whole, the parts are read alone, told apart by their indentation; what is inside
+of a class or module that cannot be read is such parts again. So what cannot be read takes nothing
+with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 import tree_sitter
 
 from codesyntax_dataset.errors import ParseError
-from codesyntax_dataset.languages import bounded
 from codesyntax_dataset.languages.language import (
     UNREAD_FUNCTION,
     UNREAD_OUTSIDE,
     Definition,
     Unread,
 )
-from codesyntax_dataset.languages.tables.labels import grammar
+from codesyntax_dataset.languages.tables.labels import Labels, Tree
 from codesyntax_dataset.languages.tables.parts import Find, compiled
-from codesyntax_dataset.languages.tables.table import Table
+
+_CONTINUING = re.compile(
+    rb"[])}{.?:&|>]|(?:catch|elif|else|elsif|end|ensure|except|extends|finally|implements|rescue|then|throws|where)\b"
+    rb"|\w+:\Z"
+)
+"""What a line begins with that continues the part before it, or a label."""
+
+_PRECEDING = re.compile(rb"@|#(?![\w$])|//|/?\*")
+"""What decorators and comments begin with: they belong to the part behind them."""
+
+_PROGRAM = re.compile(rb"<\?php\b|\?>")
+"""Where PHP begins and ends: parts are inside."""
+
+_DEEPEST = 50
 
 
-def definitions(text: str, table: Table) -> list[Definition | Unread]:
+class _Around(NamedTuple):
+    """What is around a piece of a file: the bytes and lines before it, and the names of what it is
+    in."""
+
+    start: int = 0
+    line: int = 0
+    prefix: str = ""
+
+
+class _Named(NamedTuple):
+    """A node that has the name of a function. `callback`: whether it counts only without functions
+    inside; `published`: whether the published procedure finds it."""
+
+    node: tree_sitter.Node
+    name: str
+    callback: bool
+    published: bool
+
+
+def definitions(text: str, labels: Labels) -> Iterator[Definition | Unread]:
     """The named functions and methods of a file, in order, and what cannot be read; nested ones are
     part of the outer.
 
-    Of several grammars, the first that reads the file, or the one that reads most of its functions,
-    if need be without the words that the table calls `unread`. Raises ParseError as
-    `bounded.parse`.
+    Raises ParseError as `Labels.tree`.
     """
     data = text.encode()
-    plain = table.unread.sub(lambda word: b" " * len(word[0]), data) if table.unread else data
-    readings: list[list[Definition | Unread]] = []
-    grammars = dict.fromkeys(
-        (table.file_grammar or table.grammar, *(dialect.grammar for dialect in table.dialects))
-    )
-    for name, source in product(grammars, dict.fromkeys((plain, data))):
-        try:
-            root = bounded.parse(grammar(name), source, keep_text=False).root_node
-        except ParseError as wrong:
-            unbounded = wrong
-            continue
-        readings.append(list(_defined(root, data, table)))
-        if not root.has_error:
-            return readings[-1]
-    if not readings:
-        raise unbounded
-    return max(readings, key=_length_of_functions)
+    unread = labels.table.unread
+    plain = unread.sub(lambda word: b" " * len(word[0]), data) if unread else data
+    tree = labels.tree(plain.decode(), of="file")
+    finder = _Finder(data, labels, _hidden(tree.root, labels.table.whole))
+    if not tree.root.has_error:
+        return finder.defined(tree, _Around())
+    within = _PROGRAM.sub(_blank, plain)
+    return finder.parts(within.splitlines(keepends=True), _Around())
 
 
-def _length_of_functions(reading: list[Definition | Unread]) -> int:
-    return sum(len(definition.code) for definition in reading if isinstance(definition, Definition))
+def _blank(text: re.Match[bytes]) -> bytes:
+    return b" " * len(text[0])
 
 
-def _defined(
-    root: tree_sitter.Node, data: bytes, table: Table, prefix: str = "", inside: bool = False
-) -> Iterator[Definition | Unread]:
-    """The definitions in a node, or only `inside` it."""
-    functions = {node: compiled(path) for node, path in table.functions.items()}
-    callbacks = {node: compiled(path) for node, path in table.callbacks.items()}
-    scopes = {node: compiled(path) for node, path in table.scopes.items()}
-    waiting = [(root, prefix)]
-    while waiting:
-        node, prefix = waiting.pop()
-        first, last = node.start_point.row + 1, node.end_point.row + 1
-        itself = not (inside and node == root)
-        if name := _name(node, scopes, data):
-            prefix += f"{name}."
-        name = _name(node, functions, data) if itself else ""
-        if not name and itself and (callback := _name(node, callbacks, data)):
-            nested = list(_defined(node, data, table, prefix, inside=True))
-            if nested:  # it is only the place where others are defined, such as a module or a suite of tests
-                yield from nested
-                continue
-            name = callback
-        if name:
-            if node.has_error:
-                yield Unread(UNREAD_FUNCTION, first)
-            else:
-                yield Definition(
-                    prefix + name, first, last, data[node.start_byte : node.end_byte].decode()
-                )
-            continue
-        if node.is_error or node.is_missing:
-            yield Unread(UNREAD_OUTSIDE, first)
-        children = node.children if node.has_error else node.named_children
-        waiting += [(child, prefix) for child in reversed(children)]
+def _indent(line: bytes) -> int:
+    line = line.expandtabs(8)
+    return len(line) - len(line.lstrip())
 
 
 def _name(node: tree_sitter.Node, paths: dict[str, Find], data: bytes) -> str:
@@ -96,3 +95,143 @@ def _name(node: tree_sitter.Node, paths: dict[str, Find], data: bytes) -> str:
     whole = len(parts) == 2 and parts[1].type in ("string", "template_string")
     name = data[parts[0].start_byte : parts[whole].end_byte].decode()
     return f"{name})" if whole else name
+
+
+def _hidden(root: tree_sitter.Node, whole: frozenset[str]) -> frozenset[int]:
+    """The lines that begin inside of a string or comment, if something cannot be read."""
+    rows: set[int] = set()
+    waiting = [root] if root.has_error else []
+    while waiting:
+        node = waiting.pop()
+        text = node.type in whole or (node.is_extra and not node.is_error) or not node.children
+        if not text:
+            waiting += node.children
+        elif node.start_point.row < node.end_point.row:
+            rows.update(
+                range(node.start_point.row + 1, node.end_point.row + (node.end_point.column > 0))
+            )
+    return frozenset(rows)
+
+
+class _Finder:
+    """Finds the functions of a file; `hidden` are the lines that begin no part."""
+
+    def __init__(self, data: bytes, labels: Labels, hidden: frozenset[int]):
+        self._data, self._labels, self._hidden = data, labels, hidden
+        self._breaks = [match.end() for match in re.finditer(b"\n", data)]
+        table = labels.table
+        self._functions = {node: compiled(path) for node, path in table.functions.items()}
+        self._callbacks = {node: compiled(path) for node, path in table.callbacks.items()}
+        self._scopes = {node: compiled(path) for node, path in table.scopes.items()}
+
+    def defined(self, tree: Tree, around: _Around) -> Iterator[Definition]:
+        """The functions in a tree."""
+        for node, name, _, published in self._named(tree, tree.root, around.prefix):
+            start, end = (
+                around.start + tree.place(byte) for byte in (node.start_byte, node.end_byte)
+            )
+            first, last = (bisect_right(self._breaks, place) + 1 for place in (start, end - 1))
+            code = self._data[start:end].decode()
+            yield Definition(name, first, last, code, not published)
+
+    def _named(self, tree: Tree, root: tree_sitter.Node, prefix: str) -> Iterator[_Named]:
+        """The functions in a node, but for itself."""
+        unpublished = self._labels.table.unpublished
+        waiting = [(child, prefix, True) for child in reversed(root.children)]
+        while waiting:
+            node, prefix, published = waiting.pop()
+            published = published and node.type not in unpublished
+            ours = node.start_byte >= tree.start  # not of the frame
+            if ours and (name := _name(node, self._scopes, tree.data)):
+                prefix += f"{name}."
+            if ours and (name := _name(node, self._functions, tree.data)):
+                yield _Named(node, prefix + name, False, published)
+            elif ours and (name := _name(node, self._callbacks, tree.data)):
+                # it may be only the place where others are defined, such as a module or a suite of tests
+                nested = list(self._named(tree, node, prefix))
+                yield from nested or [_Named(node, prefix + name, True, published)]
+            else:
+                waiting += [(child, prefix, published) for child in reversed(node.named_children)]
+
+    def parts(
+        self, lines: Sequence[bytes], around: _Around, depth: int = 0
+    ) -> Iterator[Definition | Unread]:
+        """Those in some lines, part by part."""
+        starts = list(accumulate(map(len, lines), initial=around.start))
+        for first, last in self._divided(lines, around.line):
+            part = lines[first:last]
+            here = around._replace(start=starts[first], line=around.line + first)
+            tree = self._tree(part, depth)
+            if tree is not None and not tree.root.has_error:
+                yield from self.defined(tree, here)
+            elif any(map(bytes.strip, part)):
+                inside = list(self._inside(part, here, depth + 1)) if depth < _DEEPEST else []
+                if tree and not any(isinstance(each, Definition) for each in inside):
+                    inside += self._closed(tree, here)
+                yield from inside or [Unread(UNREAD_OUTSIDE, here.line + 1)]
+
+    def _closed(self, tree: Tree, around: _Around) -> Iterator[Definition | Unread]:
+        """The functions in a part that cannot be read that are whole, because a sign or word says
+        where they end; and the others."""
+        for each, named in zip(
+            self.defined(tree, around), self._named(tree, tree.root, around.prefix)
+        ):
+            whole = each.code.endswith(("}", "end")) and not named.node.has_error
+            yield each if whole else Unread(UNREAD_FUNCTION, each.first_line)
+
+    def _divided(self, lines: Sequence[bytes], line: int) -> Iterator[tuple[int, int]]:
+        """Where parts begin and end, in lines that begin at one of the file."""
+        visible = [
+            number
+            for number, text in enumerate(lines)
+            if text.strip() and line + number not in self._hidden
+        ]
+        least = min((_indent(lines[number]) for number in visible), default=0)
+        starts, before = [0], True
+        for number in visible:
+            text = lines[number].strip()
+            begins = _indent(lines[number]) == least and not _CONTINUING.match(text)
+            if begins and not before:
+                starts.append(number)
+            before = begins and _PRECEDING.match(text) is not None
+        return zip(starts, [*starts[1:], len(lines)])
+
+    def _tree(self, lines: Sequence[bytes], depth: int) -> Tree | None:
+        framed = depth or self._labels.table.file_grammar
+        try:
+            return self._labels.tree(b"".join(lines).decode(), of="part" if framed else "file")
+        except ParseError:  # beyond a bound
+            return None
+
+    def _inside(
+        self, lines: Sequence[bytes], around: _Around, depth: int
+    ) -> Iterator[Definition | Unread]:
+        """Those in a part that cannot be read: inside of a class or module, but not of a
+        function."""
+        least = min(_indent(line) for line in lines if line.strip())
+        inner = [_indent(line) > least or not line.strip() for line in lines]
+        skeleton = [
+            re.sub(rb"[^\r\n]+", _blank, line) if deeper else line
+            for line, deeper in zip(lines, inner)
+        ]
+        tree = self._tree(skeleton, depth)
+        if tree is None or tree.root.has_error:
+            return
+        named = list(self._named(tree, tree.root, around.prefix))
+        if all(each.callback for each in named):
+            within = around._replace(prefix=around.prefix + self._scope(tree))
+            starts = list(accumulate(map(len, lines), initial=around.start))
+            for match in re.finditer("1+", "".join(str(int(deeper)) for deeper in inner)):
+                first, last = match.span()
+                here = within._replace(start=starts[first], line=around.line + first)
+                yield from self.parts(lines[first:last], here, depth)
+
+    def _scope(self, tree: Tree) -> str:
+        """The names of what is around the blank lines of a part."""
+        names, waiting = "", [tree.root]
+        while waiting:
+            node = waiting.pop()
+            if node.start_byte >= tree.start and (name := _name(node, self._scopes, tree.data)):
+                names += f"{name}."
+            waiting += reversed(node.named_children)
+        return names

@@ -17,10 +17,10 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import tree_sitter
 
@@ -41,8 +41,21 @@ def grammar(name: str) -> tree_sitter.Language:
     return tree_sitter.Language(getattr(importlib.import_module(package), function or "language")())
 
 
+_Reading = tuple[tree_sitter.Language, tree_sitter.Query | None, tuple[str, str]]
+"""A grammar, its query for what no function has, and a frame."""
+
 _Span = tuple[int, int]  # in bytes
 _Edit = tuple[int, int, bytes]  # what stands in place of these bytes
+
+
+def _readings(by: Iterable[Dialect], frames: Sequence[tuple[str, str]]) -> list[_Reading]:
+    """Each grammar in each of its frames, by default in these."""
+    return [
+        (ready, tree_sitter.Query(ready, refused) if refused else None, frame)
+        for name, refused, own in by
+        for ready in [grammar(name)]
+        for frame in own or frames
+    ]
 
 
 class _Rule(NamedTuple):
@@ -59,8 +72,8 @@ def _between(construct: str, left: tree_sitter.Node, right: tree_sitter.Node) ->
     return _Rule([(f"{construct}:{relation}", head, dependent, False)], parts)
 
 
-class _Tree(NamedTuple):
-    """The tree of a function in its frame: the function is the bytes of `data` from `start` to
+class Tree(NamedTuple):
+    """The tree of a function or file in its frame: it is the bytes of `data` from `start` to
     `end`."""
 
     root: tree_sitter.Node
@@ -69,9 +82,14 @@ class _Tree(NamedTuple):
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
     query: tree_sitter.Query | None  # for such nodes
+    readings: Sequence[_Reading]  # of which it is one
     # bytes that end a name in the tree, or stand behind a node: tokens of their own
     signs: frozenset[int] = frozenset()
-    inserted: tuple[int, ...] = ()  # bytes that are not in the function, in order
+    inserted: tuple[int, ...] = ()  # bytes that are not in the code, in order
+
+    def place(self, byte: int) -> int:
+        """Where in the code a byte of the tree is."""
+        return byte - self.start - bisect_left(self.inserted, byte)
 
 
 class _Walk(NamedTuple):
@@ -93,13 +111,16 @@ class Labels:
     """The tokens and edges of functions by a table."""
 
     def __init__(self, table: Table):
-        self._table = table
-        self._readings = [
-            (ready, tree_sitter.Query(ready, refused) if refused else None, frame)
-            for name, refused, frames in (Dialect(table.grammar, table.refused), *table.dialects)
-            for ready in [grammar(name)]
-            for frame in frames or table.frames
-        ]
+        self.table = table
+        by_grammar = (Dialect(table.grammar, table.refused), *table.dialects)
+        of_files = {table.file_grammar or table.grammar: table.refused} | {
+            dialect.grammar: dialect.refused for dialect in table.dialects
+        }
+        self._readings = {
+            "function": _readings(by_grammar, table.frames),
+            "part": _readings(by_grammar, (*dict.fromkeys((*table.frames, *table.suites)),)),
+            "file": _readings([Dialect(*both) for both in of_files.items()], (("", ""),)),
+        }
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
         for rule in table.rules:
@@ -142,10 +163,33 @@ class Labels:
         tree, walk = self._read(code, interpolated)
         return _tokens(code, tree, walk)
 
-    def _read(self, code: str, interpolated: bool) -> tuple[_Tree, _Walk]:
+    def tree(self, code: str, of: Literal["function", "part", "file"] = "function") -> Tree:
+        """The tree of a function, from which its edges are read, or of a file or a part of one.
+
+        If it does not parse, it is that of the code in a form that the grammar can read, if there
+        is one.
+        """
+        try:
+            data = with_line_breaks(code).encode()
+        except UnicodeEncodeError as wrong:
+            raise _at(code, wrong.start, "a lone surrogate, half of a character") from None
+        if "\0" in code:
+            raise _at(code, code.index("\0"), "a NUL character")
+        first = tree = self._in_frame(data, self._readings[of])
+        for repair in (self._plain, self._separated, self._with_suffixes, self._separated):
+            if tree.error is None:
+                return tree
+            again = repair(tree)
+            if again.error is None or again.place(again.error.start_byte) >= tree.place(
+                tree.error.start_byte
+            ):
+                tree = again
+        return first if tree.error is not None else tree
+
+    def _read(self, code: str, interpolated: bool) -> tuple[Tree, _Walk]:
         """The tree and what is in it; operators are grouped as the language does, where the grammar
         can read that."""
-        tree = self._parsed(code)
+        tree = self.tree(code)
         walk = self._walked(tree, interpolated)
         if tree.error is None and (edits := self._lacking(walk)):
             edited = self._edited(tree, edits)
@@ -156,11 +200,11 @@ class Labels:
     def _lacking(self, walk: _Walk) -> list[_Edit]:
         """The brackets that are missing so that the grammar groups operators as the language
         does."""
-        operators = self._table.operators
+        operators = self.table.operators
         places = set().union(*map(operators.brackets, walk.competing)) if operators else set()
         return [*_around(places), *((position, position + 1, b" ") for position in walk.breaks)]
 
-    def _edited(self, tree: _Tree, edits: list[_Edit]) -> _Tree:
+    def _edited(self, tree: Tree, edits: list[_Edit]) -> Tree:
         """The tree of the code with further brackets, those that close before those that open, or
         other white space."""
         data, inserted, signs = bytearray(), [], []
@@ -172,40 +216,47 @@ class Labels:
             data += tree.data[last:start] + text
             inserted += range(len(data) - len(text) + end - start, len(data))
             last = end
-        edited = self._in_frame(bytes(data))
+        edited = self._in_frame(bytes(data), tree.readings)
         return edited._replace(
             signs=frozenset(edited.start + sign for sign in signs),
             inserted=tuple(edited.start + position for position in inserted),
         )
 
-    def _parsed(self, code: str) -> _Tree:
-        """The tree of the code; if it does not parse, that without what some grammars stumble over
-        (see `_plain`)."""
-        try:
-            data = with_line_breaks(code).encode()
-        except UnicodeEncodeError as wrong:
-            raise _at(code, wrong.start, "a lone surrogate, half of a character") from None
-        if "\0" in code:
-            raise _at(code, code.index("\0"), "a NUL character")
-        tree = self._in_frame(data)
-        if tree.error is not None and (plain := self._plain(tree, data)) != data:
-            again = self._in_frame(plain)
-            tree = again if again.error is None else tree
-        if tree.error is not None and (edits := self._separating(tree)):
-            again = self._edited(tree, edits)
-            tree = again if again.error is None else tree
-        return (
-            self._with_suffixes(tree, data)
-            if tree.error is not None and self._table.suffixed
-            else tree
+    def _written(self, tree: Tree, data: bytes) -> Tree:
+        """The tree of other code of the same length."""
+        again = self._in_frame(data, tree.readings)
+        moved = again.start - tree.start
+        return again._replace(
+            signs=frozenset(sign + moved for sign in tree.signs),
+            inserted=tuple(position + moved for position in tree.inserted),
         )
 
-    def _separating(self, tree: _Tree) -> list[_Edit]:
+    def _separated(self, tree: Tree) -> Tree:
+        """The tree with what separates, but for ends of statements that do not end any."""
+        if not (edits := self._separating(tree)):
+            return tree
+        again = self._edited(tree, edits)
+        ends = {
+            again.place(byte): again.root.descendant_for_byte_range(byte, byte + 1)
+            for byte in again.inserted
+            if again.data[byte : byte + 1] == b";"
+        }
+        wrong = {
+            place
+            for place, node in ends.items()
+            if node is None or node.type != ";" or (node.parent and node.parent.is_error)
+        }
+        if not wrong:
+            return again
+        kept = [edit for edit in edits if edit[2] != b";" or tree.place(edit[0]) not in wrong]
+        return self._edited(tree, kept) if kept else tree
+
+    def _separating(self, tree: Tree) -> list[_Edit]:
         """Brackets around what the grammar cannot read without them, and the ends of statements
         that it overlooks."""
         inside = [
             match.span("inside")
-            for lacking in self._table.enclosed
+            for lacking in self.table.enclosed
             for match in lacking.finditer(tree.data)
         ]
         matches = tree_sitter.QueryCursor(tree.query).matches(tree.root) if tree.query else ()
@@ -213,46 +264,44 @@ class Labels:
             if nodes := captures.get("bracketed"):
                 inside.append((nodes[0].start_byte, nodes[-1].end_byte))
         starts = {node.start_byte for _, captures in matches for node in _statements(captures)}
+        if self.table.begins:
+            starts |= {match.end() for match in self.table.begins.finditer(tree.data)}
         ends = dict(sorted(inside))  # the last of those that begin alike
         return [
             *_around([Brackets(start, end) for start, end in ends.items()]),
             *((start, start, b";") for start in starts),
         ]
 
-    def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
-        """The tree with each sign as a letter of the name before it, or a blank, if that parses, or
-        else `tree`."""
+    def _with_suffixes(self, tree: Tree) -> Tree:
+        """The tree with each sign as a letter of the name before it, or a blank."""
+        if self.table.suffixed is None:
+            return tree
+        plain = bytearray(tree.data[tree.start : tree.end])
         leaves = {
             start - tree.start for start, end in self._walked(tree).leaves if end - start == 1
         }
-        assert self._table.suffixed is not None
-        starts = [match.start("sign") for match in self._table.suffixed.finditer(data)]
+        starts = [match.start("sign") for match in self.table.suffixed.finditer(plain)]
         signs = [sign for sign in starts if sign in leaves]
-        plain = bytearray(data)
         for sign in signs:
             plain[sign] = ord(" " if plain[sign - 1] in b")]" else "_")
-        again = self._in_frame(bytes(plain)) if signs else tree
-        if again.error is not None:
-            return tree
-        return again._replace(signs=frozenset(again.start + sign for sign in signs))
+        again = self._written(tree, bytes(plain)) if signs else tree
+        return again._replace(signs=again.signs | {again.start + sign for sign in signs})
 
-    def _plain(self, tree: _Tree, data: bytes) -> bytes:
-        """The code with blanks in place of comments, and of line breaks that mean nothing, in
+    def _plain(self, tree: Tree) -> Tree:
+        """The tree with blanks in place of comments, and of line breaks that mean nothing, in
         brackets or escaped.
 
         Names that the grammar may take for keywords are other names.
         """
-        soft = self._table.soft
-        walk, plain = (
-            self._walked(tree),
-            bytearray(soft.sub(lambda name: b"_" * len(name[0]), data) if soft else data),
-        )
+        data, soft = tree.data[tree.start : tree.end], self.table.soft
+        walk = self._walked(tree)
+        plain = bytearray(soft.sub(lambda name: b"_" * len(name[0]), data) if soft else data)
         for node in walk.comments:
             inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
             every = plain[node.start_byte - tree.start] == ord("\\")
             plain[inside] = re.sub(rb"(?s)." if every else rb"[^\r\n]", b" ", plain[inside])
         depth = position = 0
-        for start, end in walk.leaves if self._table.joins_lines else ():
+        for start, end in walk.leaves if self.table.joins_lines else ():
             between, word = (
                 slice(position, start - tree.start),
                 data[start - tree.start : end - tree.start],
@@ -261,13 +310,13 @@ class Labels:
                 plain[between] = re.sub(rb"[\r\n]", b" ", plain[between])
             depth += (word in (b"(", b"[", b"{")) - (word in (b")", b"]", b"}"))
             position = end - tree.start
-        return bytes(plain)
+        return tree if plain == data else self._written(tree, bytes(plain))
 
-    def _in_frame(self, data: bytes) -> _Tree:
+    def _in_frame(self, data: bytes, readings: Sequence[_Reading]) -> Tree:
         """The tree by the first grammar, in the first frame, with which the code parses, or its
         error comes last."""
-        trees: list[_Tree] = []
-        for ready, refused, (before, after) in self._readings:
+        trees: list[Tree] = []
+        for ready, refused, (before, after) in readings:
             start = len(before.encode())
             framed = before.encode() + data + after.encode()
             try:
@@ -275,9 +324,9 @@ class Labels:
             except ParseError as wrong:
                 unbounded = wrong
                 continue
-            suspect = self._table.suspect is None or self._table.suspect.search(framed)
+            suspect = self.table.suspect is None or self.table.suspect.search(framed)
             error = self._error(root, start, refused if suspect else None)
-            trees.append(_Tree(root, framed, start, start + len(data), error, refused))
+            trees.append(Tree(root, framed, start, start + len(data), error, refused, readings))
             if error is None:
                 return trees[-1]
         if not trees:
@@ -307,12 +356,12 @@ class Labels:
         refusals = [*captures.get("refused", ()), *_statements(captures)]
         return min(refusals, key=lambda node: node.start_byte, default=None)
 
-    def _walked(self, tree: _Tree, interpolated: bool = False) -> _Walk:
+    def _walked(self, tree: Tree, interpolated: bool = False) -> _Walk:
         rules, inside, parents = self._rules, self._inside, self._parents
-        whole, text = self._table.whole, self._table.text
-        brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
+        whole, text = self.table.whole, self.table.text
+        brackets, flat, chains = self.table.brackets, self.table.flat, self.table.chains
         strings = self._strings if interpolated else frozenset()
-        operators, inserted = self._table.operators, frozenset(tree.inserted)
+        operators, inserted = self.table.operators, frozenset(tree.inserted)
         rivals = operators.rivals if operators and tree.error is None else {}
         walk = _Walk([], [], [], set(), set(), tree.signs, [], [])
         leaves, related, opening = walk.leaves, walk.related, walk.opening
@@ -385,8 +434,8 @@ class Labels:
     ) -> list[tree_sitter.Node | _Span]:
         """The expressions inside of a string and the text around each, in order."""
         inside, text, expressions = (
-            self._table.interpolated - self._table.whole,
-            self._table.literal,
+            self.table.interpolated - self.table.whole,
+            self.table.literal,
             [],
         )
         waiting = string.children[::-1]
@@ -459,7 +508,7 @@ class Labels:
             and len(inside := named_children(outer)) == 1
             and (
                 _groups(outer.children)
-                if outer.type in self._table.brackets
+                if outer.type in self.table.brackets
                 else outer.child_count == 1
             )
         ):
@@ -508,7 +557,7 @@ def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
     return [(start, start + len(text.strip()))] if text.strip() else []
 
 
-def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
+def _tokens(code: str, tree: Tree, walk: _Walk) -> list[Token]:
     spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
     if inserted := [position - tree.start for position in tree.inserted]:
         spans = [
@@ -526,7 +575,7 @@ def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     ]
 
 
-def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[_Span]) -> Iterator[_Span]:
+def _unread(code: str, tree: Tree, walk: _Walk, spans: list[_Span]) -> Iterator[_Span]:
     """The text that is in no leaf, because the grammar cannot read it, up to the next blank."""
     data, position = code.encode(), 0
     comments = [
@@ -538,7 +587,7 @@ def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[_Span]) -> Iterator
         position = max(position, end)
 
 
-def _error_at(code: str, tree: _Tree) -> ParseError:
+def _error_at(code: str, tree: Tree) -> ParseError:
     assert tree.error is not None
     position = len(
         code.encode()[: max(0, tree.error.start_byte - tree.start)].decode(errors="ignore")

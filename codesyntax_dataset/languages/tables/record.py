@@ -23,18 +23,13 @@ def language_by(table: Table, **facts: Any) -> Language:
     """The record of a language whose labels are exact, by a table; `facts` are further fields of
     the record."""
 
-    def definitions(text: str) -> Iterable[Definition | Unread]:
-        from codesyntax_dataset.languages.tables.definitions import definitions
-
-        return definitions(text, table)
-
     return Language(
         variants=exact_by(table),
         relations=table.relations,
         unparsed="does not parse",
         annotate=annotate_by(table),
         tokenize=tokenize_by(table),
-        definitions=definitions,
+        definitions=definitions_by(table),
         grammar=table.grammar,
         dialects=table.dialects,
         frames=table.frames,
@@ -68,6 +63,18 @@ def tokenize_by(table: Table, published: Tokenize | None = None) -> Tokenize:
         if published and variant not in _BY_TABLE
         else labels().tokenize(code, interpolated=variant == INTERPOLATED.name)
     )
+
+
+def definitions_by(table: Table) -> Callable[[str], Iterable[Definition | Unread]]:
+    """A function that finds the functions in a source file by the table."""
+
+    def definitions(text: str) -> Iterable[Definition | Unread]:
+        from codesyntax_dataset.languages.tables.definitions import definitions
+
+        return definitions(text, labels())
+
+    labels = _labels(table)
+    return definitions
 
 
 def _labels(table: Table) -> Callable[[], Any]:

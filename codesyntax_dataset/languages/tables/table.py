@@ -44,7 +44,10 @@ class Table:
     and its expressions; `literal`: what else is in both, text and signs. `suffixed`: matches, in
     bytes, a name or closing bracket with a `sign` that changes nothing, for code that the grammar
     can only read with the sign as part of the name or without it. `unread`: matches, in bytes,
-    words outside of functions that the grammar cannot read and that change nothing. `soft`:
+    words outside of functions that the grammar cannot read and that change nothing. `enclosed`:
+    match, in bytes, what the grammar reads only with brackets around the group `inside`; `begins`:
+    matches what is right before a member or statement that the grammar reads only with a `;` before
+    it. `soft`:
     matches, in bytes, names that the grammar may take for keywords. `chains`: nodes of operators
     that the grammar nests otherwise than the language, from left to right, each with its construct
     and with the nodes inside that are parts of the chain. `operators`: in which order the language
@@ -58,7 +61,9 @@ class Table:
     a source file is searched for, each with the path to its name, which must lead somewhere;
     `callbacks`: further ones, which count if they have no function inside that does; `scopes`:
     nodes whose names precede those of functions inside, or of the function that they are;
-    `file_grammar`: the grammar of whole files, where that is another. `joins_lines`: whether a line
+    `file_grammar`: the grammar of whole files, where that is another; `suites`: further frames, for
+    parts of files; `unpublished`: nodes that are no functions for the published procedure, with all
+    inside of them. `joins_lines`: whether a line
     break inside any brackets means nothing. `backward`: relations of the constructs whose dependent
     stands before its head in this language, which gives no edge. `examples`: code of each construct
     that has all of its relations, where it stands in a function like the dots of `sketch`.
@@ -81,12 +86,15 @@ class Table:
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
     enclosed: tuple[re.Pattern[bytes], ...] = ()
+    begins: re.Pattern[bytes] | None = None
     soft: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False
     backward: frozenset[str] = BACKWARD
     sketch: str = "..."
     file_grammar: str | None = None
+    suites: tuple[tuple[str, str], ...] = (("", ""),)
+    unpublished: frozenset[str] = frozenset()
     functions: Mapping[str, str] = field(default_factory=dict)
     callbacks: Mapping[str, str] = field(default_factory=dict)
     scopes: Mapping[str, str] = field(default_factory=dict)
