@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_dataset.arguments import Paths, StrPath, checked
-from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from probing.evidence.gather import Probed, find
 from probing.evidence.protocols import ONE_GUESS, Comparison, held_out
 from probing.evidence.protocols import compare as compare_hits
@@ -75,8 +75,13 @@ def compare(
     function or repository.
 
     Raises LedgerError for what is no result, for several models where one is expected, and for two
-    that share neither data nor functions; UnknownName for a name that is not among `results`.
+    that share neither data nor functions; UnknownName for a name that is not among `results`, and
+    ArgumentError for `results` in which no model is named.
     """
+    if results and all(map(_holds_results, (first, second))):
+        raise ArgumentError(
+            f"{first} and {second} are results: leave `results` out, or name a model that is among them"
+        )
     with clustered_by(cluster):
         among = find(list(results)) if results else []
         sides = [_by_place(side, among) for side in (first, second)]
@@ -98,13 +103,15 @@ def compare(
     return compared
 
 
+def _holds_results(side: StrPath) -> bool:
+    return Path(side).is_file() or any(Path(side).glob("*.ledger.parquet"))
+
+
 def _by_place(side: StrPath, among: Sequence[Probed]) -> dict[_Place, Probed]:
     """The results of a model, which may be named `among` results, by what two must share."""
-    path = Path(side)
-    if path.is_file() or any(path.glob("*.ledger.parquet")):
+    probed = [result for result in among if _is_named(result, Path(side))]
+    if _holds_results(side):
         probed = find([side])
-    else:
-        probed = [result for result in among if _is_named(result, path)]
     if not probed:
         names = list(dict.fromkeys(map(_name_of, among)))
         raise UnknownName("result or name of a model among the results", str(side), names)
