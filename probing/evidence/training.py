@@ -12,6 +12,7 @@ import logging
 import math
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,12 @@ from probing.evidence import baselines
 from probing.evidence.beyond import beyond
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
 from probing.instruments.attention.probe import Probing
+from probing.instruments.attention.result import WIDEST
 from probing.instruments.likelihood.likelihood import Preferring, Surprising
-from probing.instruments.likelihood.result import BITS, CLOSING
+from probing.instruments.likelihood.result import BITS, CLOSING, stratum_weights
 from probing.instruments.masking.mask import Masking, chosen_types
 from probing.models.load import CAUSAL_HEAD, MASKED_HEAD, head_of_class
-from probing.models.loaded import error_line, quiet
+from probing.models.loaded import error_line, quiet, warn_once
 from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, R, run
 from probing.runs.progress import silent
@@ -84,8 +86,9 @@ def evaluate(
         minimal pairs of which it finds the text that parses likelier, and `syntax/surprisal` of the
         closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as frequent, in
         bits. Of a masked language model also `syntax/restored`, the masked sub-tokens of syntax
-        nodes that it restores, mean over node types. A number without anything to measure is left
-        out.
+        nodes that it restores, mean over node types. `syntax/functions` and `syntax/pairs` are how
+        many of the test functions and pairs the numbers are of: all but those that are too long for
+        the model. A number without anything to measure is left out.
 
     Raises ModelError for a model that cannot be probed, and UnknownName for another language.
     """
@@ -102,6 +105,8 @@ def evaluate(
             numbers |= _of_decoder(session, language, functions)
         elif head is MASKED_HEAD:
             numbers |= _of_masked(session, language, functions)
+    if not numbers["held_out"]:
+        warn_once(f"syntax/held_out is {WIDEST}")
     return {f"syntax/{name}": number for name, number in numbers.items() if not math.isnan(number)}
 
 
@@ -123,7 +128,7 @@ def _of_attention(session: Session, language: str, functions: int) -> dict[str, 
     }
     if (hard := beyond(validation, test)) is not None:
         numbers["beyond_offset"] = _mean_uas(hard.chosen)
-    return numbers
+    return numbers | {"functions": len(read[1])}
 
 
 def _of_decoder(session: Session, language: str, functions: int) -> dict[str, float]:
@@ -131,13 +136,16 @@ def _of_decoder(session: Session, language: str, functions: int) -> dict[str, fl
     pairs, read = (
         _drawn_rows(config, "test", functions) for config in (f"{language}_pairs", language)
     )
-    preferred = _run(Preferring(session, pairs, _BATCH_TOKENS))
+    preferred = _run(Preferring(session, pairs, _BATCH_TOKENS)).ledger
+    read_pairs = replace(preferred, rows=preferred.rows[preferred.rows["read"] == 1])
+    weights = stratum_weights(read_pairs.rows)
     foreseen = _run(Surprising(session, read, _BATCH_TOKENS, chosen_types(language, None)))
     closing = foreseen.ledger.of(CLOSING).rows
     return {
-        "preference": preferred.accuracy.whole,
+        "preference": 100 * float(np.average(read_pairs.preferred()[:, 0], weights=weights)),
         "surprisal": _average(closing[BITS]),
         "surprisal_matched": _average(closing[f"control_{BITS}"]),
+        "pairs": len(read_pairs),
     }
 
 
@@ -278,6 +286,11 @@ class SyntaxCallback(transformers.TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.every == SAVE:
             self._log(state, control)
+            # the checkpoint was written before
+            folder = Path(args.output_dir, f"checkpoint-{state.global_step}")
+            written = folder / "trainer_state.json"
+            if state.is_world_process_zero and written.exists():
+                state.save_to_json(str(written))
 
     def _log(self, state: Any, control: Any) -> None:
         """Evaluate and log in the main process, while the others wait."""

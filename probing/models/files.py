@@ -41,9 +41,26 @@ def files(folder: Path) -> list[str]:
             names.add(path.as_posix())
     there = sorted(name for name in names if (folder / name).exists())
     for name in there:
-        if not (folder / name).is_file():
-            raise ModelError(f"its {name} is a folder, pipe or device, expected a regular file")
+        check_whole(folder / name)
     return there
+
+
+_POINTER = b"version https://git-lfs"
+_LARGEST_POINTER = 1024  # bytes, by the specification of Git LFS
+
+
+def check_whole(file: Path) -> None:
+    """Raise ModelError for what is no regular file, a pointer of Git LFS, or weights without a
+    byte."""
+    if not file.is_file():
+        raise ModelError(f"its {file.name} is a folder, pipe or device, expected a regular file")
+    size = file.stat().st_size
+    if size == 0 and file.suffix in (".safetensors", ".gguf"):
+        raise ModelError(f"its {file.name} is empty: download it again")
+    if size <= _LARGEST_POINTER and file.read_bytes().startswith(_POINTER):
+        raise ModelError(
+            f"its {file.name} is a pointer of Git LFS, not the file: run `git lfs pull` there, or download it"
+        )
 
 
 def json_object(file: Path) -> dict[str, Any]:

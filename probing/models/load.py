@@ -45,6 +45,7 @@ from probing.models.loaded import (
     check_weights,
     lacking,
     quiet,
+    warn_once,
 )
 from probing.models.location import Location, ModelSource, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
@@ -239,7 +240,7 @@ def _of_files(
     """A model from its files; of a head, no weights may be missing."""
     files = described(model, revision)
     head = _head_of(files.config, files.name) if with_head else None
-    with loading(model), quiet():
+    with loading(model), quiet(files.name):
         check_size(files.source, files.config)
         weights, info = (head.auto if head else AutoModel).from_pretrained(
             files.source.path,
@@ -333,9 +334,14 @@ class Described(NamedTuple):
     quantization: str
 
 
+_WRONG_SPLIT = "fix_mistral_regex"
+"""The option of tokenizers that were saved before transformers 5 with another pattern than Mistral
+trained with: transformers tells them, and says to use it."""
+
+
 def described(model: str, revision: str | None) -> Described:
     """The configuration and tokenizer of a model; of a GGUF file, after it was converted."""
-    with loading(model), quiet():
+    with loading(model), quiet(model) as warnings:
         source, quantization = locate(model, revision), ""
         name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
         if source.is_gguf:
@@ -352,6 +358,15 @@ def described(model: str, revision: str | None) -> Described:
             tokenizer = CubertTokenizer.from_pretrained(source.path, revision=commit)
         else:
             tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
+            others = [warning for warning in warnings if _WRONG_SPLIT not in warning]
+            if others != warnings:
+                warnings[:] = others
+                options |= {_WRONG_SPLIT: True}
+                tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
+                warn_once(
+                    f"{name}: its tokenizer has the split that is known to be wrong for Mistral's models, and is read "
+                    "with theirs (fix_mistral_regex); to keep it, load both, and give the pair"
+                )
         if not isinstance(tokenizer.model_max_length, (int, float)):
             raise ModelError(
                 f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +18,11 @@ from torch import Tensor
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.safe_files import printable
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
+
+logger = logging.getLogger(__name__)
 
 Batch = Mapping[str, Tensor]
 """Padded inputs of a model: input_ids and attention_mask, int64 (B, S) each."""
@@ -200,7 +205,7 @@ class LoadedModel:
             for character, tokens in zip(text, tokens_of):
                 if character.isascii() and not character.isspace():
                     total += 1
-                    unknown += tokens == [self.tokenizer.unk_token_id]
+                    unknown += tokens in ([], [self.tokenizer.unk_token_id])
                     if len(tokens) != 1:
                         wrong.append(f"{character!r} in {len(tokens)} sub-tokens")
         self.require(
@@ -341,16 +346,47 @@ def borrowed(model: Any) -> Iterator[None]:
             vars(part).update(attributes)
 
 
+_COVERED = "LOAD REPORT"
+"""What a warning about missing weights says, which `check_weights` is for."""
+
+
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Silence transformers' long warnings about missing weights and attention, which our messages
-    cover, and the bars of weights that are read in a second."""
+def quiet(name: str = "") -> Iterator[list[str]]:
+    """Silence transformers' long warnings, and the bars of weights that are read in a second.
+
+    Yields its warnings so far. Of a model or tokenizer with a `name`, which is being read, those
+    that are still in the list at the end are logged, each once, but for those about missing
+    weights, which our messages cover; without a name nothing is: it was read before.
+    """
     library: Any = transformers.utils.logging
     verbosity, bars = library.get_verbosity(), library._tqdm_active
-    library.set_verbosity_error()
+    handlers = [*library.get_logger("transformers").handlers]
+    messages: list[str] = []
+
+    def hear(record: logging.LogRecord) -> bool:
+        """Whether it is shown: if it is an error, or another library's."""
+        shown = record.levelno > logging.WARNING or not record.name.startswith("transformers")
+        if not shown and record.levelno == logging.WARNING:
+            messages.append(" ".join(record.getMessage().split()))
+        return shown
+
+    library.set_verbosity_warning()  # commands have it at errors
+    for handler in handlers:
+        handler.addFilter(hear)
     library._tqdm_active = False  # disable_progress_bar() would hide downloads, too
     try:
-        yield
+        yield messages
     finally:
         library.set_verbosity(verbosity)
         library._tqdm_active = bars
+        for handler in handlers:
+            handler.removeFilter(hear)
+        for message in messages:
+            if name and _COVERED not in message:
+                warn_once(f"{name}: transformers warns: {printable(message, 400)}")
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Log a warning that the process has not logged yet."""
+    logger.warning("%s", text)

@@ -22,7 +22,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.safe_files import printable
-from probing.models.files import digest_of_files, files, sha256
+from probing.models.files import check_whole, digest_of_files, files, sha256
 from probing.models.subtokens import no_panic
 
 ModelSource = StrPath | tuple
@@ -133,6 +133,7 @@ def locate(model: str, revision: str | None = None) -> Location:
             kind = "is a file" if is_file else "comes as a package"
             raise ModelError(f"it {kind}, which has no revision {revision!r}: leave it out")
         if is_file:
+            check_whole(path)
             return Location(model, path.name, None, is_gguf=True)
         return Location(str(embedded_model(model)), model, None, is_gguf=model == DECODER)
     model, _, request = model.partition("@")
@@ -165,6 +166,7 @@ def _in_folder(folder: Path, revision: str | None) -> Location:
         ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
         if ggufs:
             gguf = _only_gguf(ggufs)
+            check_whole(folder / gguf)
             return Location(str(folder / gguf), gguf, None, is_gguf=True)
         if not (folder / "adapter_config.json").exists():
             if steps := checkpoints_in(folder):
@@ -210,6 +212,8 @@ def _on_hub(model: str, gguf: str, revision: str | None, request: str) -> Locati
 
 
 def _only_gguf(ggufs: Sequence[str]) -> str:
+    if len(ggufs) > 1 and all(re.search(r"-\d{5}-of-\d{5}\.gguf$", name) for name in ggufs):
+        raise ModelError(f"it has a GGUF file in {len(ggufs)} parts: {JOIN}")
     if len(ggufs) > 1:
         raise ModelError(
             f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {', '.join(ggufs[:10])}"

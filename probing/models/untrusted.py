@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from transformers import AutoModel
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
 
@@ -49,11 +49,16 @@ def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
     they are made."""
     weights = 0
     for file in _files(source):
-        # the header of a file is checked against its size
-        with safe_open(file, "pt") as tensors:
-            names = tensors.keys()  # it has no other way to go through them
-            shapes = (tensors.get_slice(name).get_shape() for name in names)
-            weights += sum(map(math.prod, shapes))
+        try:
+            # the header of a file is checked against its size
+            with safe_open(file, "pt") as tensors:
+                names = tensors.keys()  # it has no other way to go through them
+                shapes = (tensors.get_slice(name).get_shape() for name in names)
+                weights += sum(map(math.prod, shapes))
+        except SafetensorError as error:
+            raise ModelError(
+                f"its {Path(file).name} is no whole file of weights ({error}): download it again"
+            ) from error
     check_asked(config, weights)
 
 

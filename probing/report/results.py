@@ -11,7 +11,7 @@ from codesyntax_dataset.protocol import BEST_BASELINE, PUBLISHED, TABLE_KS
 from probing.evidence.baselines import kinds_of
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.offsets import best_offsets, is_hard
-from probing.instruments.attention.result import ProbeResult, head_name
+from probing.instruments.attention.result import WIDEST, ProbeResult, head_name
 from probing.instruments.registry import INSTRUMENTS
 from probing.report import specs
 from probing.report.document import Part
@@ -62,6 +62,7 @@ def attention(result: ProbeResult) -> list[Part]:
         table,
         result.signature,
         *eager,
+        *[WIDEST] * (in_mean != [] and not total[K]),
         *skipped(functions=result.skips),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import random
 import subprocess
 import sys
@@ -27,10 +29,19 @@ from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from probing.evidence import training
 from probing.evidence.beyond import beyond
 from probing.evidence.protocols import held_out
+from probing.instruments.attention.result import WIDEST
+from probing.instruments.likelihood.result import stratum_weights
 from probing.models.load import load_restoring, load_scoring
+from probing.models.loaded import warn_once
+from probing.report.results import parts
 
-OF_HEADS = {"syntax/held_out", "syntax/best_rule", "syntax/beyond_offset"}
-OF_DECODERS = {"syntax/preference", "syntax/surprisal", "syntax/surprisal_matched"}
+OF_HEADS = {"syntax/held_out", "syntax/best_rule", "syntax/beyond_offset", "syntax/functions"}
+OF_DECODERS = {
+    "syntax/preference",
+    "syntax/surprisal",
+    "syntax/surprisal_matched",
+    "syntax/pairs",
+}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +76,7 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
         "syntax/held_out": pytest.approx(held_out(*splits).hits.mean("model").value[0]),
         "syntax/best_rule": pytest.approx(rule.hits.mean("combined").value[0]),
         "syntax/beyond_offset": pytest.approx(beyond(*splits).chosen.hits.mean("model").value[0]),
+        "syntax/functions": len(np.unique(splits[1].function)),
     }
 
 
@@ -74,11 +86,32 @@ def test_of_decoders_they_have_what_is_likely(decoder):
     data = Path(training._sample("python").name, "codesyntax")  # which it reads
     pairs = probing.prefer(decoder, data, sample=6)
     assert OF_DECODERS <= set(numbers) <= OF_DECODERS | OF_HEADS
+    assert (numbers["syntax/functions"], numbers["syntax/pairs"]) == (6, 6)
     assert numbers["syntax/preference"] == pairs.accuracy.whole
     rows = probing.surprise(decoder, data, sample=6).ledger.rows
     closing = rows[rows["role"] == 1]
     assert numbers["syntax/surprisal"] == pytest.approx(closing["bits"].mean())
     assert numbers["syntax/surprisal_matched"] == pytest.approx(closing["control_bits"].mean())
+
+
+@pytest.mark.slow
+def test_pairs_that_are_too_long_are_not_missed(decoder):
+    """Of the same weights with fewer positions, the numbers are of the pairs and functions that it reads."""
+    model, tokenizer = decoder
+    config = copy.deepcopy(model.config)
+    config.max_position_embeddings = 150
+    fewer = LlamaForCausalLM(config).eval()
+    fewer.load_state_dict(model.state_dict())
+    numbers = probing.evaluate(fewer, tokenizer, functions=12)
+    data = Path(training._sample("python").name, "codesyntax")
+    ledger = probing.prefer(decoder, data, sample=12).ledger
+    rows = ledger.rows
+    read = rows[["good_whole_tokens", "bad_whole_tokens"]].tolist()
+    short = np.array([max(lengths) < 150 for lengths in read])
+    assert 0 < short.sum() < 12 and numbers["syntax/pairs"] == short.sum()
+    expected = np.average(ledger.preferred()[short, 0], weights=stratum_weights(rows[short]))
+    assert numbers["syntax/preference"] == pytest.approx(100 * expected)
+    assert 0 < numbers["syntax/functions"] < 12
 
 
 @pytest.mark.parametrize(
@@ -94,6 +127,23 @@ def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     expected = np.mean([scores.t1.restored for scores in restored])
     assert numbers["syntax/restored"] == pytest.approx(expected, abs=4)
     assert loaded.model.dtype == dtype
+
+
+@pytest.mark.slow
+def test_a_model_that_finds_nothing_says_why(decoder, dataset_folder, caplog):
+    """Weights that are equal choose the token of most sub-tokens."""
+    tokenizer = decoder[1]
+    model = untrained(tokenizer).eval()
+    for layer in model.model.layers:
+        torch.nn.init.zeros_(layer.self_attn.q_proj.weight)
+    warn_once.cache_clear()
+    for _ in range(2):
+        assert probing.evaluate(model, tokenizer, functions=3)["syntax/held_out"] == 0
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("syntax/held_out is 0.0 %: weights that are all but equal")
+    result = probing.probe((model, tokenizer), dataset_folder, limit=3)
+    assert WIDEST in parts(result)
+    assert WIDEST not in parts(probing.probe(decoder, dataset_folder, limit=3))
 
 
 @pytest.mark.slow
@@ -154,7 +204,7 @@ def test_mixed_precision_is_that_of_training_alone(decoder):
 # ---------------------------------------------------------------------------------------- a Trainer
 
 
-def trained(tokenizer, folder, every=None, steps=4, **options):
+def trained(tokenizer, folder, every=None, steps=4, resume=None, **options):
     """A Trainer that has trained, with the callback if `every` says when."""
     rows = np.random.default_rng(0).integers(5, len(tokenizer), (32, 16))
     arguments = {
@@ -170,7 +220,7 @@ def trained(tokenizer, folder, every=None, steps=4, **options):
     trainer = Trainer(untrained(tokenizer), arguments, train_dataset=data, eval_dataset=data[:2])
     if every is not None:
         trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=2))
-    trainer.train()
+    trainer.train(resume_from_checkpoint=resume)
     return trainer
 
 
@@ -201,13 +251,26 @@ def test_a_training_is_the_same_with_the_callback(decoder, tmp_path):
 def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
     trainer = trained(decoder[1], tmp_path, "save", save_steps=2)
     assert logged(trainer) == [2, 4]
-    state = (tmp_path / "checkpoint-4" / "trainer_state.json").read_text()
-    assert "syntax/held_out" in state
+    for step in (2, 4):
+        state = json.loads((tmp_path / f"checkpoint-{step}/trainer_state.json").read_text())
+        assert [entry["step"] for entry in state["log_history"] if "syntax/held_out" in entry] == [
+            *range(2, step + 1, 2)
+        ]
     for entry in trainer.state.log_history:
         if "syntax/held_out" in entry:
             checkpoint = tmp_path / f"checkpoint-{entry['step']}"
             model = AutoModelForCausalLM.from_pretrained(checkpoint)
             assert probing.evaluate(model, decoder[1], functions=2).items() <= entry.items()
+
+
+@pytest.mark.parametrize("every", ["save", 2])
+@pytest.mark.slow
+def test_a_training_that_is_resumed_has_each_step_once(every, decoder, tmp_path):
+    options = {"save_steps": 2, "resume": tmp_path / "checkpoint-2"}
+    whole = trained(decoder[1], tmp_path, every, save_steps=2)
+    again = trained(decoder[1], tmp_path, every, **options)
+    first = [0] * (every == 2)
+    assert logged(whole) == logged(again) == [*first, 2, 4]
 
 
 @pytest.mark.slow

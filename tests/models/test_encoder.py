@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from support.commands import run
 from support.models.random_models import sizes
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import (
     AutoTokenizer,
     BertConfig,
@@ -22,13 +23,14 @@ from transformers import (
     BertModel,
     GPT2Config,
     GPT2Model,
+    MistralConfig,
     MixtralConfig,
     PreTrainedTokenizerFast,
 )
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture, subtokens, untrusted
-from probing.models.load import doctor, load
+from probing.models.load import described, doctor, load
 from probing.models.loaded import TEXTS, Check, FailedCheck
 
 SIZES = sizes(heads=3, hidden=48, inner=96)
@@ -74,6 +76,19 @@ def spoil(folder, how):
         )
     elif how == "other shape":
         change_config(folder, vocab_size=1000)
+    elif how == "pointer":
+        weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n")
+    elif how == "pointer of a tokenizer":
+        pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n"
+        (folder / "tokenizer.json").write_text(pointer)
+    elif how == "empty":
+        weights.write_bytes(b"")
+    elif how == "cut":
+        weights.write_bytes(weights.read_bytes()[:5000])
+    elif how in ("GGUF in parts", "GGUF in an empty file"):
+        (folder / "config.json").unlink()
+        for part in (1, 2)[: 2 if "parts" in how else 1]:
+            (folder / f"model-{part:05}-of-00002.gguf").touch()
     elif how == "no tokenizer":
         for file in folder.glob("*token*"):
             file.unlink()
@@ -95,6 +110,12 @@ def spoil(folder, how):
         ("weights missing", r"its weights lack encoder\.layer\.1\.attention.* and others"),
         ("other shape", r"word_embeddings.weight have the shape \(\d+, 48\).*\(1000, 48\)"),
         ("no tokenizer", "tokenizer"),
+        ("pointer", "model.safetensors is a pointer of Git LFS, not the file: run `git lfs pull`"),
+        ("pointer of a tokenizer", "its tokenizer.json is a pointer of Git LFS"),
+        ("empty", "its model.safetensors is empty: download it again"),
+        ("cut", "its model.safetensors is no whole file of weights .*: download it again"),
+        ("GGUF in parts", "it has a GGUF file in 2 parts: join its parts with llama.cpp"),
+        ("GGUF in an empty file", "its model-00001-of-00002.gguf is empty"),
         ("other tokenizer", "embeddings for 1000 only"),
     ],
 )
@@ -330,6 +351,11 @@ def dropping():
     return tokenizer
 
 
+def without_files():
+    """As transformers makes one for a folder of GPT-2 without any: its special tokens are all that it knows."""
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), pad_token="<pad>")
+
+
 def without_vocabulary():
     return word_piece("数量 größer")
 
@@ -377,6 +403,10 @@ def retyped(kind):
         (dropping, "characters belong to one sub-token"),
         (lambda: retyped(Misspelling), "characters belong to one sub-token"),
         (without_vocabulary, "sub-tokens are known"),
+        (
+            without_files,
+            "its tokenizer has no vocabulary for code, perhaps because files of it are",
+        ),
         (lambda: retyped(Shifted), "characters belong to one sub-token"),
         (lambda: retyped(Overlapping), "characters belong to one sub-token"),
     ],
@@ -531,3 +561,51 @@ def test_doctor(tiny_model, model):
         diagnosis.path == "refused"
         and "FAILED characters belong to one sub-token" in diagnosis.text()
     )
+
+
+# ------------------------------------------------------------------------------ what libraries warn
+
+
+@pytest.mark.slow
+def test_a_tokenizer_with_the_wrong_split_of_mistral_is_read_with_the_right_one(tmp_path, caplog):
+    """As saved before transformers 5: right sub-tokens are those of transformers with its own option."""
+    tokenizer = byte_level().backend_tokenizer
+    split = pre_tokenizers.Split(Regex(r"\p{N}{1,3}|\p{L}+|\s+"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    trained = trainers.BpeTrainer(
+        vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(["rowCount = 1234"] * 9, trained)
+    tokenizer.add_tokens([f"§{number}" for number in range(100_100)])
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="!").save_pretrained(tmp_path)
+    MistralConfig(**sizes()).save_pretrained(tmp_path)
+    change_config(tmp_path, transformers_version="4.50.0")
+    expected = AutoTokenizer.from_pretrained(tmp_path, fix_mistral_regex=True)
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()  # as commands do
+    try:
+        first, second = (described(str(tmp_path), None).tokenizer for _ in range(2))
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+    for text in ("rowCount = 1234", *TEXTS):
+        assert first(text).input_ids == second(text).input_ids == expected(text).input_ids
+    assert expected.tokenize("12") == ["1", "2"]
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert re.search("known to be wrong for Mistral's models, and is read with theirs", message)
+
+
+@pytest.mark.slow
+def test_a_warning_about_a_model_is_told_once_and_those_about_missing_weights_are_not(
+    folder, caplog, capfd
+):
+    change_config(folder, bos_token_id=200_000)
+    change_weights(
+        folder, lambda parts: {name: part for name, part in parts.items() if "pooler" not in name}
+    )
+    for _ in range(2):
+        load(str(folder))
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"{folder}: transformers warns: Model config: bos_token_id must be")
+    assert capfd.readouterr().err == ""

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     import pandas
 
 
+WIDEST = (
+    "0.0 %: weights that are all but equal, summed over sub-tokens, choose the token with the most sub-tokens, as in a "
+    "model that has hardly been trained"
+)
+"""What to say where no head finds anything."""
+
+
 class ByK(dict[str, Any]):
     """A mapping by k: keys are strings, as in JSON, but `scores[3]` is also accepted for
     `scores["3"]`."""
