@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probing.evidence.baselines import baseline
     from probing.evidence.compared import compare
+    from probing.evidence.heads import heads
     from probing.evidence.scores import scores
     from probing.evidence.training import SyntaxCallback, evaluate
     from probing.instruments.attention.ledger import RankLedger
@@ -38,6 +39,7 @@ __all__ = [
     "compare",
     "compare_labels",
     "evaluate",
+    "heads",
     "inform",
     "load",
     "mask",
@@ -65,6 +67,7 @@ _PUBLIC = {
     "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.dataset",
     "evaluate": "probing.evidence.training",
+    "heads": "probing.evidence.heads",
     "inform": "probing.instruments.information.inform",
     "load": "probing.instruments.attention.result",
     "mask": "probing.instruments.masking.mask",

@@ -122,10 +122,17 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
 
 @main.command()
 @options.results("LEDGER...")
-@options.shared("csv moved_data cluster wide as_json")
+@options.shared("csv")
+@click.option(
+    "--heads",
+    type=options.FILE_PATH,
+    help="Also write what each head finds of each relation to this CSV file.",
+)
+@options.shared("moved_data cluster wide as_json")
 def score(
     results: options.FilesOrFolders,
     csv: Path | None,
+    heads: Path | None,
     data: str | None,
     cluster: str,
     wide: bool,
@@ -135,7 +142,7 @@ def score(
 
     LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote,
     the result beside it, or a folder. The command needs neither the model nor torch. The CSV file
-    is the table that `probing.scores` returns.
+    is the table that `probing.scores` returns, that of --heads the one of `probing.heads`.
     """
     from probing.instruments.attention.result import ProbeResult
     from probing.instruments.registry import INSTRUMENTS
@@ -166,6 +173,8 @@ def score(
     if csv is not None:
         frame = probing.scores([result_path(ledger) for ledger in ledgers], data, cluster)
         note_frame(frame, csv)
+    if heads is not None:
+        note_frame(probing.heads([result_path(ledger) for ledger in ledgers]), heads)
 
 
 @main.command()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import rich.console
 import rich.table
@@ -315,13 +315,15 @@ def _typed(cell: Cell, kind: Kind) -> str:
 @dataclass
 class Figure:
     """A drawing, made when it is needed. `name`: of its files; `alt`: its text alternative;
-    `table`: the table that has its numbers; `draw`: as in `figures`, in their style."""
+    `table`: the table that has its numbers; `draw`: as in `figures`, in their style; `on_page`:
+    whether pages show it, or it is a file of other formats only."""
 
     name: str
     title: str
     alt: str
     table: str
     draw: Callable[[], MatplotlibFigure]
+    on_page: bool = True
 
     def __post_init__(self) -> None:
         if over_repositories() and "interval" in self.title:
@@ -335,8 +337,18 @@ class Figure:
         return figures.drawn(self.draw)
 
 
-Part = str | Table | Figure
-"""A part of a section: a paragraph, a table or a figure."""
+class Looked(Protocol):
+    """A model to look at (`probing.report.atlas`); in Markdown, its table."""
+
+    @property
+    def table(self) -> Table: ...
+
+    @property
+    def map(self) -> str: ...
+
+
+Part = str | Table | Figure | Looked
+"""A part of a section: a paragraph, a table, a figure, or a model to look at."""
 
 
 @dataclass

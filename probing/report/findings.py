@@ -24,10 +24,10 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.protocols import compare
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult
-from probing.report.words import RULE, K, distinct, file_names
+from probing.report.words import RULE, K, distinct, file_names, number_of
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
-from probing.stats.intervals import Estimate, family
+from probing.stats.intervals import FEW_CLUSTERS, Estimate, family
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "seed", "begin")
 """Settings that are added to the name of a model probed more than once."""
@@ -67,6 +67,7 @@ class Subject:
     to_choose_on: int
     edges: int
     skips: dict[str, int]
+    evidence: gather.Evidence
 
     @property
     def is_model(self) -> bool:
@@ -148,6 +149,22 @@ class Findings:
     @property
     def settings(self) -> Settings:
         return self.subjects[0].settings
+
+    @property
+    def place(self) -> str:
+        """The language, or the config and what else is unusual, for sentences."""
+        title, *_ = self.title.partition(", partial, ")
+        return self.language.title if title == self.language.name else title
+
+    @property
+    def part(self) -> str:
+        """How a sentence begins on a part of a split, or on few functions, up to the letter W."""
+        part = extent(self.settings.limit, self.language.units)
+        if self.functions < FEW_CLUSTERS:
+            part = f"{number_of(self.functions, self.language.unit)}, too few for a claim"
+        elif part:
+            part = f"{'the ' * part.startswith('first')}{part} (a partial run)"
+        return f"On {part}, w" if part else "W"
 
     def file(self, part: str, subject: Subject) -> str:
         """The name of files and sections on a subject, such as python-relations-tiny."""
@@ -304,6 +321,7 @@ def _subject(name: str, model: gather.Evidence, read: int) -> Subject:
         to_choose_on=model.probed.validation.functions,
         edges=len(test.ledger),
         skips=test.skips,
+        evidence=model,
     )
 
 

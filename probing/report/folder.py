@@ -129,7 +129,7 @@ def write(report: Report, folder: Path) -> None:
             files[part.file] = part.to_csv()
             if report.format == "latex":
                 files[f"tables/{part.name}.tex"] = part.to_latex()
-        elif isinstance(part, Figure):
+        elif isinstance(part, Figure) and (part.on_page or report.format in FIGURE_FORMATS):
             files[f"figures/{part.name}.svg"] = part.svg
             if report.format in FIGURE_FORMATS:
                 image = FIGURE_FORMATS[report.format]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -15,6 +16,7 @@ from probing.report import figures, means, specs
 from probing.report.document import Figure, Part, Section, Table, verdict
 from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, read_findings
+from probing.report.kinds import PERCENT
 from probing.report.scored import ScoredRow
 from probing.report.words import DIRECTIONS, number_of
 
@@ -38,7 +40,7 @@ def section(all_findings: Sequence[Findings]) -> Section:
             parts += means.course(f"{findings.name}-emergence", findings, findings.trainings[0])
         parts.append(models(known))
     elif known:
-        parts = [sentence(known), models(known), _table_figure(known)]
+        parts = [sentence(known), *_rivalries(known), models(known), _table_figure(known)]
     elif all_findings:
         parts = ["The results contain controls only, and no model."]
     return Section("finding", "What was found", parts)
@@ -65,7 +67,8 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     direction = all_findings[0].settings.direction
     alike = [findings for findings in all_findings if findings.settings.direction == direction]
     if len(alike) <= NAMED:
-        return "; ".join([_clause_on_config(alike[0]), *map(_further, alike[1:])]) + "."
+        rows = [row for row in map(_best_in_words, alike) if row.score is not None]
+        return _found(rows) if rows else specs.text("no-score", findings=alike[0])
     verdicts = [verdict(_best_in_words(findings).difference) for findings in alike]
     more, less, configs = verdicts.count("higher"), verdicts.count("lower"), len(alike)
     same = configs - more - less
@@ -98,52 +101,65 @@ def _models_shown(all_findings: Sequence[Findings], most: int | None = None) -> 
     ]
 
 
-def _clause_on_config(findings: Findings) -> str:
-    """The whole clause on a config."""
-    best = _best_in_words(findings)
-    if best.score is None:
-        return specs.text("no-score", findings=findings)
-    settings = [model.settings for model in findings.models]
-    number = len({(model.model, model.revision) for model in settings})
-    name = best.name
-    if number > 1:
-        name += f", {_significantly_better(findings)} of {number} models,"
-    sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
-    rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
+def _found(rows: Sequence[ScoredRow]) -> str:
+    """What the best model of each config finds, and the best baseline, in two sentences."""
+    names = list(dict.fromkeys(row.name for row in rows))
+    dependents = rows[0].findings.settings.direction == HEAD_TO_DEPENDENT
+    sought = f" of the {'dependents' if dependents else 'head tokens'}"
+    found = []
+    for number, row in enumerate(rows):
+        who = "" if number and len(names) == 1 else f"those of {row.name} "
+        whose = who if number else f"the attention heads of {row.name} find "
+        score = PERCENT.show(row.score.value if row.score else np.nan)
+        found.append(f"{whose}{score} %{'' if number else sought} in {row.findings.place}")
+    verdicts = [_VERDICTS[verdict(row.difference)] for row in rows]
+    baselines = [row.best_baseline.value if row.best_baseline else np.nan for row in rows]
+    shown = [f"{PERCENT.show(value)} %" for value in baselines]
+    if len(set(verdicts)) == 1:
+        than = f"{_listed(shown)}, {verdicts[0]}"
+    else:
+        than = _listed([f"{text} ({than})" for text, than in zip(shown, verdicts)])
     return specs.text(
         "sentence",
-        findings=findings,
-        name=name,
-        score=best.score,
-        sought=sought,
-        than=_than(best),
-        rules=rules,
+        where=rows[0].findings.part,
+        found=_listed(found),
+        baseline="The best baseline, which needs no model, finds"
+        if len(rows) == 1
+        else "The best baselines, which need no model, find",
+        than=than,
     )
 
 
-def _significantly_better(findings: Findings) -> str:
-    """Whether the model with the highest score is significantly better than the next."""
-    first, second, *_ = findings.ranked
-    pair = sorted(map(findings.subjects.index, (first, second)))
-    if findings.pairs[pair[0], pair[1]].significant:
-        return "the best"
-    return f"not significantly better than {second.name}, the next"
+_VERDICTS = {
+    "higher": "significantly less",
+    "lower": "significantly more",
+    "not significant": "which does not differ significantly",
+    "": "which was not tested",
+}
 
 
-def _further(findings: Findings) -> str:
-    """The same in short."""
-    best = _best_in_words(findings)
-    clause = "no score exists"
-    if best.score:
-        clause = f"{best.name} finds {best.score.value:.1f} %, {_than(best, 'their')}"
-    return f"in {findings.title}, {clause}"
+def _listed(texts: Sequence[str]) -> str:
+    """Texts with commas and a last `and`."""
+    *before, last = texts
+    return f"{', '.join(before)} and {last}" if before else last
 
 
-def _than(row: ScoredRow, whose: str = "the") -> str:
-    words = {"higher": "more than", "lower": "less than"}
-    than = words.get(verdict(row.difference), "not significantly different from")
-    baseline = row.best_baseline.value if row.best_baseline else np.nan
-    return f"{than} {whose} {baseline:.1f} %"
+def _rivalries(all_findings: Sequence[Findings]) -> list[str]:
+    """Whether the best of several models is significantly better than the next, in a sentence."""
+    said = []
+    for findings in all_findings:
+        settings = [model.settings for model in findings.models]
+        number = len({(model.model, model.revision) for model in settings})
+        if number < 2 or _best_in_words(findings).score is None:
+            continue
+        first, second, *_ = findings.ranked
+        pair = sorted(map(findings.subjects.index, (first, second)))
+        better = findings.pairs[pair[0], pair[1]].significant
+        how = "significantly better" if better else "not significantly better"
+        said.append(
+            f"Of {number} models in {findings.place}, {first.name} is {how} than {second.name}, the next."
+        )
+    return [" ".join(said)] * bool(said)
 
 
 def _table_figure(all_findings: Sequence[Findings]) -> Figure:
@@ -163,12 +179,13 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     several_models = any(len(findings.models) > 1 for findings in all_findings)
     names = [_label(row, len(all_findings) > 1, several_models) for row in all_edges]
     some = any(len(findings.models) > most for findings in all_findings)
-    return specs.figure(
+    figure = specs.figure(
         "models",
         "models",
         lambda: figures.rows(names, panels),
         left_out=f" Each config shows its best {number_of(most, 'model')}." * some,
     )
+    return replace(figure, on_page=False)
 
 
 def _label(row: ScoredRow, several_configs: bool, several_models: bool) -> str:

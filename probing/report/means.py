@@ -64,7 +64,7 @@ def course_sentence(all_findings: Sequence[Findings]) -> str:
     baseline."""
     clauses = [f"syntax {_clause(findings, findings.trainings[0])}." for findings in all_findings]
     if len(clauses) > 1:
-        clauses = [f"in {findings.title}, {text}" for findings, text in zip(all_findings, clauses)]
+        clauses = [f"In {findings.place}, {text}" for findings, text in zip(all_findings, clauses)]
     text = " ".join(clauses)
     return text[0].upper() + text[1:]
 
@@ -80,9 +80,9 @@ def _clause(findings: Findings, training: Training) -> str:
         change = "falls"
     places = np.unique(np.linspace(0, len(means) - 1, MOST_STEPS).round().astype(int))
     passed = passes([difference.low for difference in differences])
-    passing = "none passes"
+    passing = "None passes"
     if passed is not None:
-        passing = f"from step {training.steps[passed]:,} on, they pass"
+        passing = f"From step {training.steps[passed]:,} on, they pass"
     return specs.text(
         "course",
         change=change,

@@ -22,9 +22,11 @@ from probing.report import (
     specs,
     syntaxeval,
 )
+from probing.report.atlas import Atlas
 from probing.report.document import OVER_REPOSITORIES, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
+from probing.report.functions import Functions
 from probing.report.results import parts
 from probing.report.syntaxeval import MaskedModels, read_groups
 from probing.report.words import file_names, method
@@ -89,7 +91,7 @@ def make(results: Paths, data: Any = None, tell: Any = logger.info) -> Report:
         source="ledgers",
         title="What language models know about the syntax of code"
         + OVER_REPOSITORIES * over_repositories(),
-        sections=sections(all_findings, masked, others),
+        sections=sections(all_findings, masked, others, data),
     )
 
 
@@ -103,11 +105,13 @@ def sections(
     all_findings: Sequence[Findings],
     masked: Sequence[MaskedModels] = (),
     others: Sequence[Any] = (),
+    data: Any = None,
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on other instruments, or on
-    several of these. It opens with what was found. `others`: results of other instruments."""
+    several of these. It opens with what was found. `others`: results of other instruments; `data`:
+    the location of the dataset of attention, if not the one in the results."""
     rest = [
-        *(_attention_sections(all_findings) if all_findings else []),
+        *(_attention_sections(all_findings, data) if all_findings else []),
         *syntaxeval.sections(masked),
         *_on_their_own(others),
     ]
@@ -116,6 +120,8 @@ def sections(
         rest.append(_provenance_table(all_findings))
     fold(rest)
     if all_findings:
+        for section in rest[: min(len(all_findings), headline.NAMED)]:  # the best models
+            section.folded = False
         return [headline.section(all_findings), *rest]
     rest[0].folded = False  # it is the answer, in full
     return rest
@@ -142,8 +148,17 @@ def fold(sections: list[Section]) -> None:
             fold(section.sections)
 
 
-def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:
+def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Section]:
+    best: list[Section] = []
+    others: list[Section] = []
+    encoders: dict[Any, Any] = {}
+    for findings in all_findings:
+        shown = _models_to_look_at(findings, Functions(findings, data, encoders))
+        best += shown[:1]
+        others += shown[1:]
     return [
+        *best,
+        *others,
         beyond.section(all_findings),
         *edited.edits(all_findings),
         *([] if headline.one_training(all_findings) else means.emergence(all_findings)),
@@ -152,21 +167,24 @@ def _attention_sections(all_findings: Sequence[Findings]) -> list[Section]:
     ]
 
 
+def _models_to_look_at(findings: Findings, functions: Functions) -> list[Section]:
+    """A section for each model, the best first; of too many, the others' numbers are files."""
+    sections: list[Section] = []
+    for number, model in enumerate(findings.ranked):
+        table = relations.table(findings, model)
+        atlas = Atlas(findings, model, functions, table)
+        if number < MODELS_ON_A_PAGE:
+            sections.append(Section(atlas.name, atlas.title, [atlas], drawn=[table]))
+        else:
+            sections[-1].drawn.append(table)
+    return sections
+
+
 def _config_section(findings: Findings) -> Section:
-    about = specs.text("config", findings=findings, first=findings.subjects[0])
-    sections = []
-    if findings.models:
-        tables = [relations.table(findings, model) for model in findings.models]
-        section = Section(f"{findings.name}-relations", "Relation by relation", tables)
-        if len(tables) > MODELS_ON_A_PAGE:
-            notice = f"Of more than {MODELS_ON_A_PAGE} models, these are files: `tables/*.csv`."
-            section.drawn = tables
-            section.parts = [notice]
-        sections.append(section)
-    notes = [about]
+    notes = [specs.text("config", findings=findings, first=findings.subjects[0])]
     if token := variant_of(findings.config).never_predicted:
         notes.append(specs.text("never-predicted", config=findings.config, token=token))
-    return Section(findings.name, findings.title, notes, sections)
+    return Section(findings.name, f"Data: {findings.title}", notes)
 
 
 def _provenance_table(all_findings: Sequence[Findings]) -> Section:

@@ -132,6 +132,28 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
     which preserves small weights.
     """
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
+    direction = default_direction(encoder, config)
+    # every token reads, not only those of edges, because any of them may be clicked
+    listener, readers = top_tokens(encoder, function, config, direction, ReadFunction)
+    return {
+        "direction": direction,
+        "byHead": direction == HEAD_TO_DEPENDENT,
+        "readers": readers,
+        "kept": listener.count,
+        "tokens": base64.b64encode(np.stack(listener.tokens).tobytes()).decode(),
+        "weights": base64.b64encode(np.stack(listener.weights).tobytes()).decode(),
+    }
+
+
+def top_tokens(
+    encoder: Encoder,
+    function: Shown,
+    config: str,
+    direction: str,
+    reading: type[EncodedFunction] = EncodedFunction,
+) -> tuple[TopTokens, list[int]]:
+    """The largest weights of rows of a function, and the tokens whose rows these are: those of its
+    edges, or of a ReadFunction all; raises ModelError for a function that is too long."""
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
     alignment = align(
@@ -144,24 +166,15 @@ def _attention_over(encoder: Encoder, function: Shown, config: str) -> dict[str,
         "token_start": function.start,
         "relations": [edge._asdict() for edge in function.edges],
     }
-    # every token reads, not only those of edges, because any of them may be clicked
-    whole = ReadFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
-    direction = default_direction(encoder, config)
+    whole = reading(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     readers = whole.readers(direction)
     fitting = WEIGHT_BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
-    listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
+    listener = TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
     encoder.forward(encoder.inputs([ids]), listener)
-    return {
-        "direction": direction,
-        "byHead": direction == HEAD_TO_DEPENDENT,
-        "readers": readers.tolist(),
-        "kept": listener.count,
-        "tokens": base64.b64encode(np.stack(listener.tokens).tobytes()).decode(),
-        "weights": base64.b64encode(np.stack(listener.weights).tobytes()).decode(),
-    }
+    return listener, readers.tolist()
 
 
-class _TopTokens(BatchListener):
+class TopTokens(BatchListener):
     """Listens to one forward pass over one function, and keeps the first `count` tokens of every
     row.
 

@@ -101,13 +101,13 @@ def test_the_sentence(findings):
     copies = training.means["held-out"][1][0].value
     best = findings.score("combined", "held-out").value
     assert sentence([findings]) == (
-        f"Syntax rises through training: 0.0, {copies:.1f}, 100.0 % at steps 0, 16, 4,000; from step 4,000 on, they pass "
+        f"Syntax rises through training: 0.0, {copies:.1f}, 100.0 % at steps 0, 16, 4,000. From step 4,000 on, they pass "
         f"the best baseline, {best:.1f} %."
     )
     means = {"held-out": training.means["held-out"][:2]}
     never = replace(findings, trainings=[replace(training, steps=[0, 16], means=means)])
     assert sentence([never]).endswith(
-        f"at steps 0, 16; none passes the best baseline, {best:.1f} %."
+        f"at steps 0, 16. None passes the best baseline, {best:.1f} %."
     )
 
 

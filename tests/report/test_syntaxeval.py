@@ -275,11 +275,14 @@ def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_f
     assert {name: data for name, data in found.items() if name not in pages} == parts
     text = found["report.md"].decode()
     titles = re.findall("^## (.*)", text, re.MULTILINE)
-    assert titles[:2] == ["What was found", "Beyond offsets"]
+    assert titles[:2] == ["What was found", "tiny on Python"]
     assert titles[-3:] == ["Masked syntax", "How to read this", "Results and signatures"]
     assert len({*titles}) == len(titles)
-    first = text.partition("## Beyond offsets")[0]
-    assert "In python, partial, first 20 functions, the attention heads of " in first
+    first = text.partition("## tiny on Python")[0]
+    assert (
+        "On the first 20 functions (a partial run), with one guess, the attention heads of "
+        in first
+    )
     page = found["index.html"].decode()  # which opens with one answer
     assert re.search(r"<details>\s*<summary><h2[^>]*>Masked syntax</h2>", page)
 
