@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from probing.instruments.masking.mask import mask
     from probing.instruments.merge import merge
     from probing.instruments.silencing.ablate import ablate
+    from probing.instruments.silencing.carry import carry
     from probing.paper.reproduce import reproduce
     from probing.report.dataset import compare_labels, show_labels
     from probing.report.report import report
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "ablate",
     "baseline",
+    "carry",
     "compare",
     "compare_labels",
     "evaluate",
@@ -64,6 +66,7 @@ _PUBLIC = {
     "SyntaxCallback": "probing.evidence.training",
     "ablate": "probing.instruments.silencing.ablate",
     "baseline": "probing.evidence.baselines",
+    "carry": "probing.instruments.silencing.carry",
     "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.dataset",
     "evaluate": "probing.evidence.training",

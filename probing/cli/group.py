@@ -26,7 +26,7 @@ _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 130, 143
 
 SECTIONS = {
-    "Measure": ("probe", "mask", "ablate", "inform", "prefer", "surprise"),
+    "Measure": ("probe", "mask", "ablate", "carry", "inform", "prefer", "surprise"),
     "Read": ("score", "compare", "report", "show", "errors", "baseline"),
     "Data": ("build", "stats", "compare-labels"),
     "Publish": ("push", "submit", "board", "export", "verify"),

@@ -177,6 +177,62 @@ def ablate(**arguments: Any) -> None:
     _run_instrument("ablate", **arguments)
 
 
+@main.command()
+@options.model
+@options.shared("gguf data")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    default=["python_pairs"],
+    help="A config of minimal pairs, LANGUAGE_pairs. Repeat it for several.",
+)
+@click.option(
+    "--relation",
+    "relations",
+    multiple=True,
+    help="Silence the heads of this relation. Repeat it for several.  [default: those on which pairs rest]",
+)
+@click.option(
+    "--heads",
+    metavar="L-H,...",
+    help="Heads of your own to silence together, layer and head from 0, such as 3-9,4-6.",
+)
+@click.option(
+    "--share",
+    "shares",
+    multiple=True,
+    default=[1, 5, 10],
+    type=click.IntRange(1, 100),
+    help="Percent of all heads to silence together, at least one head. Repeat it for several.",
+)
+@click.option(
+    "--draws",
+    default=20,
+    type=options.POSITIVE,
+    help="Compare with so many sets of other heads of the same layers.",
+)
+@click.option(
+    "--stand-in",
+    default="mean",
+    type=click.Choice(["mean", "zero", "resampled"]),
+    help="What silenced heads put out: the mean of their outputs, nothing, or outputs at other places.",
+)
+@options.seed
+@options.shared("output revision device limit sample shard direction max_length wide as_json")
+def carry(relations: tuple[str, ...], heads: str | None, **arguments: Any) -> None:
+    """Silence heads of a relation while MODEL reads pairs.
+
+    Do heads that find a relation carry the syntax that rests on it? MODEL is a decoder or a masked
+    language model: a Hub id, a local folder, a GGUF file, or an embedded model. The command chooses
+    the best heads of each relation on the split validation, silences them while the model reads
+    minimal pairs, and says how much of the preference for the valid text is lost, beside sets of
+    other heads. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    own = heads.split(",") if heads else []
+    _run_instrument("carry", relations=relations or None, heads=own, **arguments)
+
+
 def _run_instrument(
     name: str,
     *,

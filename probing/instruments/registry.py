@@ -11,6 +11,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import LedgerError
 from probing.runs.ledger_file import (
     ATTENTION,
+    CARRYING,
     INFORMATION,
     MASKING,
     PREFERENCE,
@@ -105,6 +106,13 @@ INSTRUMENTS = {
         "probing.evidence.scores:surprisal_rows",
         "probing.evidence.published:of_surprisal",
         "probing.report.information:surprisal_parts",
+    ),
+    CARRYING: Instrument(
+        "probing.instruments.silencing.carry:Carrying",
+        "probing.instruments.silencing.carried:CarryingResult",
+        "probing.evidence.carried:carrying_rows",
+        "probing.evidence.carried:of_carrying",
+        "probing.report.carrying:carrying_parts",
     ),
 }
 """By the name that stands in ledgers, results and submissions."""

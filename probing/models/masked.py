@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from torch import Tensor
-from transformers.modeling_outputs import BaseModelOutputWithPast
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
 from codesyntax_dataset.errors import ModelError
 from probing.models.files import HEAD_MARK
@@ -153,7 +153,9 @@ class ScoringModel(LoadedModel):
         body = self.model.base_model
         ids = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
         own = body.__dict__.get("forward")
-        body.forward = lambda *_, **__: BaseModelOutputWithPast(last_hidden_state=hidden[None])
+        body.forward = lambda *_, **__: BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=hidden[None]
+        )
         try:
             return self.model(
                 input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True

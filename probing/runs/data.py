@@ -90,7 +90,7 @@ def assign_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
             assigned.append(edge)
         return assigned
 
-    return _relabelled(table, assign)
+    return relabelled(table, assign)
 
 
 def redraw_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
@@ -132,10 +132,10 @@ def redraw_dependents(table: pa.Table, seed: int = 0) -> pa.Table:
             redrawn.append({**edge, "first": token, "last": token + last - first})
         return redrawn
 
-    return _relabelled(table, redraw)
+    return relabelled(table, redraw)
 
 
-def _relabelled(table: pa.Table, relabel: Callable[..., list[EdgeCell]]) -> pa.Table:
+def relabelled(table: pa.Table, relabel: Callable[..., list[EdgeCell]]) -> pa.Table:
     """The functions with the edges that `relabel` gives for _LABELLED and the place of each."""
     columns = [table[name].to_pylist() for name in _LABELLED]
     edges = [relabel(*row, index) for index, row in enumerate(zip(*columns))]

@@ -29,10 +29,11 @@ from codesyntax_dataset.safe_files import is_name
 from probing.runs.records import Count, JsonObject, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
-PREFERENCE, SURPRISAL = "preference", "surprisal"
+PREFERENCE, SURPRISAL, CARRYING = "preference", "surprisal", "carrying"
 """What was asked of the model: the ranks of its attention, to restore what is masked, to predict
 with a silenced head, what its attention adds to words and positions, which text of a minimal pair
-is likelier, or how well it foresees the tokens of nodes."""
+is likelier, how well it foresees the tokens of nodes, or which text is likelier with silenced
+heads."""
 
 _METADATA = b"codesyntax"
 

@@ -308,6 +308,26 @@ class Hits:
         high = np.clip(estimate.high, least, self.scale)
         return estimate._replace(low=low, high=high)
 
+    def contrast(self, system: str, against: str, groups: Collection[str], whole: str) -> Estimate:
+        """The difference of two systems in the mean over some `groups`, less that over all others,
+        as percent of what `whole` has on the former, (M,), with p; NaN where that is not above 0,
+        or without any such group."""
+        inside = self.where(name for name in self.counted if name in groups).drawn
+        others = self.where(name for name in self.counted if name not in groups).drawn
+        unknown = np.full(len(self.measures), np.nan)
+        if not inside.groups:
+            return Estimate(unknown, unknown, unknown, unknown, 0)
+        gained, elsewhere = (of_groups._of_mean(system, against) for of_groups in (inside, others))
+        base = inside._of_mean(whole, None)
+        scale = np.where(base.value > 0, 100 / base.value, np.nan)[:, None]
+        value = (gained.value - elsewhere.value) * scale[:, 0]
+        added = (gained.added - elsewhere.added) * scale
+        # of a ratio, which varies with what it is divided by, too
+        influence = (gained.influence - elsewhere.influence) * scale
+        influence -= value[:, None] / 100 * base.influence * scale
+        share = gained.share / len(inside.groups) + elsewhere.share / max(1, len(others.groups))
+        return mean_estimate(value, influence, share, added)
+
     def by_group(self, system: str, against: str | None = None) -> Estimate:
         """The score of each group, (M, G), or the difference to that of another system, with p as of
         `tested`."""

@@ -31,6 +31,7 @@ FEWER = {
     "inform ": "--limit 5",
     "surprise ": "--limit 3",
     "ablate ": "--limit 1",
+    "carry ": "--relation If:if->body --relation Call:func->args",
     "--data sentences ": "--limit 10",
 }
 """What commands are given in addition that have this text, and whose numbers stand in no guide."""
@@ -64,7 +65,7 @@ def test_guides(tmp_path, monkeypatch):
     # as from the repository root
     (tmp_path / "codesyntax_metric").symlink_to(ROOT / "codesyntax_metric")
     shown = """build stats compare-labels push probe score verify errors show baseline report board mask
-    ablate inform"""
+    ablate carry inform"""
     assert {line.split()[0] for line in commands(GUIDES)} >= {*shown.split()}
     for line in commands(GUIDES):
         run_line(line)

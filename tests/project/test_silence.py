@@ -27,7 +27,7 @@ from probing.instruments.information import inform
 from probing.instruments.likelihood import likelihood
 from probing.instruments.masking import mask
 from probing.instruments.registry import INSTRUMENTS
-from probing.instruments.silencing import ablate
+from probing.instruments.silencing import ablate, carry
 from probing.models.location import TINY, TINY_DECODER
 from probing.paper import reproduce
 from probing.report.report import report
@@ -72,7 +72,7 @@ def runs(monkeypatch, folder):
         experiment.checked_shard(shard, output and Path(output), of.session.processes)
         asked.append((slot(of).key, str(output), shard))
 
-    for module in (probe, inform, likelihood, mask, ablate):
+    for module in (probe, inform, likelihood, mask, ablate, carry):
         monkeypatch.setattr(module, "run", run)
 
     def told(made):
@@ -134,6 +134,19 @@ def measuring(places, told):
     pairs = call(probing.prefer, places.decoder, model=TINY_DECODER, data=places.other_pairs)
     pairs.given["data"] = places.pairs
     yield pairs
+    carried = call(
+        probing.carry,
+        places.decoder,
+        config="go_pairs",
+        model=TINY_DECODER,
+        data=places.other_pairs,
+        relations=["Call:func->args"],
+        heads=["0-1"],
+        shares=[7],
+        stand_in="zero",
+    )
+    carried.given["data"] = places.pairs
+    yield carried
     several = call(
         probing.probe_models,
         "",
@@ -317,8 +330,8 @@ def places(tiny_model, few_functions, fewer_functions, tmp_path_factory):
     made = SimpleNamespace(folder=folder, tiny=str(tiny_model))
     made.decoder = str(tiny_decoder(folder / "decoder"))
     made.functions, made.others = str(few_functions), str(fewer_functions)
-    made.pairs = str(pairs_folder(folder / "pairs", validation=PAIRS[::3]))
-    made.other_pairs = str(pairs_folder(folder / "other" / "pairs"))
+    made.pairs = str(pairs_folder(folder / "pairs", validation=PAIRS[::3], functions=few_functions))
+    made.other_pairs = str(pairs_folder(folder / "other" / "pairs", functions=fewer_functions))
     for name, options in {"one": {}, "random": {"control": "random-weights"}}.items():
         for split in ("test", "validation"):
             probing.probe(
@@ -352,7 +365,7 @@ def calls(places, tmp_path_factory):
     }
 
 
-MEASURING = ("probe inform ablate mask surprise prefer probe_models probe_training").split()
+MEASURING = ("probe inform ablate carry mask surprise prefer probe_models probe_training").split()
 
 READING = ("baseline compare_labels load merge show show_labels annotate tokenize").split()
 
@@ -555,6 +568,7 @@ FUNCTION_OF = {
     "information": "inform",
     "preference": "prefer",
     "surprisal": "surprise",
+    "carrying": "carry",
 }
 
 

@@ -9,7 +9,7 @@ from support.files import contents
 from support.models.minimal_pairs import PAIRS, pairs_folder, tiny_decoder
 from support.models.random_models import byte_model
 
-from probing import ablate, inform, mask, merge, prefer, probe, surprise
+from probing import ablate, carry, inform, mask, merge, prefer, probe, surprise
 from probing.instruments.information import learn
 from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import ablate as silencing
@@ -18,6 +18,7 @@ from probing.models.location import TINY_DECODER
 from probing.runs import data, experiment
 from probing.runs.ledger_file import (
     ATTENTION,
+    CARRYING,
     INFORMATION,
     MASKING,
     PREFERENCE,
@@ -36,10 +37,16 @@ RUNS = {
     INFORMATION: (inform, "tiny", "sample", {"edges": 30, "limit": 20}),
     PREFERENCE: (prefer, "decoder", "pairs", {}),
     SURPRISAL: (surprise, "embedded", "sample", {"limit": 12}),
+    CARRYING: (
+        carry,
+        "embedded",
+        "pairs",
+        {"relations": ["Call:func->args"], "shares": [10], "draws": 2},
+    ),
 }
 """Instrument -> its function, model, data, and what else it is given."""
 
-PARTS = {ATTENTION: 5, SILENCING: 2, PREFERENCE: 16}
+PARTS = {ATTENTION: 5, SILENCING: 2, PREFERENCE: 16, CARRYING: 16}
 """Functions a part, 3 for the others."""
 
 
@@ -53,7 +60,7 @@ def places(tiny_model, few_functions, tmp_path_factory):
         "decoder": tiny_decoder(folder / "decoder"),
         "embedded": TINY_DECODER,
         "sample": few_functions,
-        "pairs": pairs_folder(folder / "pairs", validation=PAIRS[::3]),
+        "pairs": pairs_folder(folder / "pairs", validation=PAIRS[::3], functions=few_functions),
     }
     return {name: str(place) for name, place in made.items()}
 
@@ -162,7 +169,8 @@ def altered(changed):
 
     def load(location, config, split, real=data.load_functions):
         table, name = real(location, config, split)
-        for column in (column for of, column in changed if of == split):
+        here = [column for of, column in changed if of == split and column in table.column_names]
+        for column in here:
             values = table[column].to_pylist()
             values = [*values[1:], values[0]]
             if column == "repo":
@@ -180,7 +188,7 @@ COLUMNS = {*data.FUNCTION_COLUMNS, *data.PAIR_COLUMNS, "repo"}
 def test_all_that_is_read_is_in_the_key(instrument, measure, whole, places, tmp_path, monkeypatch):
     """Each column of each split alone: other values give another key, or nobody reads them."""
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
-    config = "python_pairs" if instrument == PREFERENCE else "python"
+    config = "python_pairs" if instrument in (PREFERENCE, CARRYING) else "python"
     location = places[RUNS[instrument][2]]
     _, key = asked(measure, monkeypatch)
     unread = set()

@@ -339,6 +339,12 @@ def test_against_the_own_code_of_the_model(family, stand_in):
     assert (found[1:] - found[0]).abs().amax(dim=1).min() > 1e-3
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_the_output_layer_is_computed_only_where_it_is_read(family):
+    assert load_language_model((model_of(family), BYTES)).scoring.why == ""
+
+
 @pytest.mark.parametrize(
     "model, said",
     [

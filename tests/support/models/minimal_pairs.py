@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,24 +65,36 @@ def written() -> list[dict]:
 PAIRS = written()
 
 
+def folder_of(place: Path, configs: Mapping[str, Mapping[str, datasets.Dataset]]) -> Path:
+    """A dataset folder, as `codesyntax build` writes it, from config -> split -> rows."""
+    header = []
+    for config, splits in configs.items():
+        (place / config).mkdir(parents=True)
+        files = []
+        for split, rows in splits.items():
+            files.append({"split": split, "path": f"{config}/{split}.parquet"})
+            rows.to_parquet(place / files[-1]["path"])
+        header.append({"config_name": config, "version": "1.0.0", "data_files": files})
+    (place / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': header})}---\n{MARKER}\n")
+    (place / "SHA256SUMS").write_text(sha256sums(place))
+    return place
+
+
 def pairs_folder(
     folder: Path,
     pairs: datasets.Dataset | None = None,
     validation: Sequence[dict[str, Any]] | None = None,
+    functions: Path | None = None,
 ) -> Path:
-    """A dataset folder with the pairs, as `codesyntax build` writes it."""
-    (folder / "python_pairs").mkdir(parents=True)
+    """A dataset folder with the pairs, and with the functions of validation of another folder."""
     splits = {"test": datasets.Dataset.from_list(PAIRS) if pairs is None else pairs}
     if validation is not None:
         splits["validation"] = datasets.Dataset.from_list([*validation])
-    files = []
-    for split, rows in splits.items():
-        files.append({"split": split, "path": f"python_pairs/{split}.parquet"})
-        rows.to_parquet(folder / files[-1]["path"])
-    header = {"configs": [{"config_name": "python_pairs", "version": "1.0.0", "data_files": files}]}
-    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(header)}---\n{MARKER}\n")
-    (folder / "SHA256SUMS").write_text(sha256sums(folder))
-    return folder
+    configs = {"python_pairs": splits}
+    if functions is not None:
+        read = datasets.Dataset.from_parquet(str(functions / "python/validation.parquet"))
+        configs["python"] = {"validation": read}
+    return folder_of(folder, configs)
 
 
 def tiny_decoder(folder: Path) -> Path:

@@ -1,0 +1,228 @@
+"""Hits of minimal pairs while heads are silenced: what the pairs lose of their margins, and how
+much of that rests on the relation whose heads are silenced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from probing.instruments.likelihood.result import LEAST_PAIRS
+from probing.instruments.silencing.carried import CarryingResult, places_of
+from probing.instruments.silencing.hits import BEST, MATCHED, WHOLE
+from probing.instruments.silencing.result import WHOLE as WHOLE_MODEL
+from probing.instruments.silencing.sets import rests_on
+from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate, corrected
+
+HARMFUL = "as harmful"
+"""Of the matched sets the half whose loss of the valid texts' own log-probability is nearest to
+that of the best heads: what any damage of this size does to margins."""
+
+_MOST_PERMUTATIONS = 9_999
+
+
+def system_of(kind: str, seeker: str) -> str:
+    """The model without the best heads of a seeker, or without MATCHED or HARMFUL ones."""
+    return f"{kind}: {seeker}"
+
+
+def hits(result: CarryingResult, share: int) -> Hits:
+    """The margins of pairs, in nats, by repository and column: WHOLE, and by `system_of` without
+    the heads of each seeker."""
+    rows = _by_pair(result)
+    margins = (rows["good"] - rows["bad"]).T  # (sets, pairs)
+    harm = _harm(rows)
+    systems = {WHOLE: margins[[WHOLE_MODEL]]}
+    for seeker in seekers(result, share):
+        best, drawn = places(result, seeker, share)
+        nearest = np.argsort(np.abs(harm[drawn] - harm[best]), kind="stable")
+        as_harmful = np.array(drawn)[nearest[: (len(drawn) + 1) // 2]]
+        for kind, numbers in ((BEST, [best]), (MATCHED, drawn), (HARMFUL, as_harmful)):
+            systems[system_of(kind, seeker)] = margins[numbers].mean(axis=0, keepdims=True)
+    few = {name for name, margin in result.phenomena.items() if margin.pairs < LEAST_PAIRS}
+    return Hits.of_rows(
+        rows["repository"][:, 0],
+        _columns(result, rows),
+        systems,
+        ("margin",),
+        unit="nats",
+        left_out=frozenset(few),
+    )
+
+
+def seekers(result: CarryingResult, share: int) -> list[str]:
+    """Whose best heads are silenced, so many percent of all."""
+    return list(dict.fromkeys(of.seeker for of in result.sets if of.share == share))
+
+
+def shares(result: CarryingResult) -> list[int]:
+    """Percent of all heads that were silenced together; 0 for heads that the caller named."""
+    return list(dict.fromkeys(of.share for of in result.sets))
+
+
+def tested_pairs(result: CarryingResult, share: int) -> list[tuple[str, str]]:
+    """The differences of a share, which are one family: of each seeker, what pairs have without
+    matched heads and without the best ones."""
+    return [
+        (system_of(MATCHED, seeker), system_of(BEST, seeker)) for seeker in seekers(result, share)
+    ]
+
+
+def resting(names: Sequence[str], seeker: str) -> list[str]:
+    """The columns among these names that rest on a seeker's relation."""
+    return [name for name in names if rests_on(name, seeker)]
+
+
+class Lost(NamedTuple):
+    """A seeker of heads, and the pairs of a column: what is lost of their mean margin, in nats.
+
+    `rests`: whether the pairs rest on the seeker's relation; `loss`: without the best heads;
+    `matched`, `median`: without matched ones, the mean and the median over sets; `difference`:
+    `loss` less `matched`, with p corrected over all seekers and columns of the share; `harmful`:
+    `loss` less that of HARMFUL sets.
+    """
+
+    seeker: str
+    share: int
+    column: str
+    rests: bool
+    loss: Estimate
+    matched: float
+    median: float
+    difference: Estimate
+    harmful: float
+
+
+class Carried(NamedTuple):
+    """The carried share of a relation's heads: how much more margin than without matched heads the
+    pairs that rest on the relation lose, less how much more all other pairs do, as percent of the
+    whole model's margin on the former; p is corrected over relations.
+
+    `harm`: what the valid texts lose of their own log-probability without the best heads, in nats,
+    and `matched_harm` without matched ones.
+    """
+
+    seeker: str
+    share: int
+    carried: Estimate
+    harm: float
+    matched_harm: float
+
+
+class Losses(NamedTuple):
+    """All of a run at a share. `permutation_p`: how often carried shares are as high on average if
+    relations exchange what rests on them; NaN where the same rests on all."""
+
+    share: int
+    matrix: list[Lost]
+    carried: list[Carried]
+    permutation_p: float
+
+
+def losses(result: CarryingResult) -> Iterator[Losses]:
+    """What minimal pairs lose without the heads of each seeker, by share."""
+    rows = _by_pair(result)
+    harm = _harm(rows)
+    columns = _columns(result, rows)
+    margins = (rows["good"] - rows["bad"]).T
+    for share in shares(result):
+        measured = hits(result, share)
+        pairs = tested_pairs(result, share)
+        matrix = []
+        table = {}
+        for seeker, difference in zip(seekers(result, share), measured.tested(*pairs)):
+            best, drawn = places(result, seeker, share)
+            of_best, of_harmful = (system_of(kind, seeker) for kind in (BEST, HARMFUL))
+            lost = measured.each(measured.by_group(WHOLE, of_best))
+            harmful = (measured.scores(of_harmful) - measured.scores(of_best))[0]
+            gained = measured.each(difference)
+            table[seeker] = {name: gained[name].value for name in measured.counted}
+            for name, beyond_harm in zip(gained, harmful.tolist()):
+                chosen = columns == name
+                matched = margins[WHOLE_MODEL, chosen].mean() - margins[drawn][:, chosen].mean(
+                    axis=1
+                )
+                matrix.append(
+                    Lost(
+                        seeker,
+                        share,
+                        name,
+                        rests_on(name, seeker),
+                        lost[name],
+                        float(matched.mean()),
+                        float(np.median(matched)),
+                        gained[name],
+                        beyond_harm,
+                    )
+                )
+        related = [name for name in table if resting(measured.counted, name)]
+        contrasts = [
+            measured.contrast(
+                system_of(MATCHED, name),
+                system_of(BEST, name),
+                resting(measured.counted, name),
+                WHOLE,
+            )
+            for name in related
+        ]
+        carried = []
+        for name, estimate in zip(related, corrected(contrasts) if contrasts else []):
+            best, drawn = places(result, name, share)
+            carried.append(
+                Carried(name, share, estimate.at(0), float(harm[best]), float(harm[drawn].mean()))
+            )
+        yield Losses(share, matrix, carried, _permutation_p(table, related, measured.counted))
+
+
+def _by_pair(result: CarryingResult) -> np.ndarray:
+    """The rows of the ledger: (pairs, sets), the whole model first."""
+    return result.ledger.rows.reshape(-1, len(result.sets) + 1)
+
+
+def _columns(result: CarryingResult, rows: np.ndarray) -> np.ndarray:
+    """The column of each pair: (pairs,)."""
+    return np.array(result.ledger.names, object)[rows["phenomenon"][:, 0]]
+
+
+def _harm(rows: np.ndarray) -> np.ndarray:
+    """What valid texts lose of their own log-probability on average, without each set: (sets,)."""
+    return np.asarray((rows["good"][:, :1] - rows["good"]).mean(axis=0))
+
+
+def places(result: CarryingResult, seeker: str, share: int) -> tuple[int, list[int]]:
+    """The numbers of the best set of a seeker, and of the matched ones."""
+    sets = result.sets
+    (best,) = places_of(sets, seeker, share, "best")
+    return best, places_of(sets, seeker, share, "matched")
+
+
+def _permutation_p(
+    table: dict[str, dict[str, float]], related: Sequence[str], counted: Sequence[str]
+) -> float:
+    """The share of all exchanges of what rests on relations, or of many drawn ones, in which the
+    differences on what rests, less those on the rest, are as high on average.
+
+    `table`: seeker -> column -> difference, in nats.
+    """
+    kinds = [frozenset(resting(counted, name)) for name in related]
+    if len({*kinds}) < 2:
+        return float("nan")
+
+    def beyond_others(seeker: str, kind: frozenset[str]) -> float:
+        inside = [table[seeker][name] for name in counted if name in kind]
+        others = [table[seeker][name] for name in counted if name not in kind]
+        return float(np.mean(inside) - (np.mean(others) if others else 0))
+
+    cells = np.array([[beyond_others(name, kind) for kind in kinds] for name in related])
+    numbers = np.arange(len(related))
+    if len(related) <= 7:
+        orders = list(permutations(numbers))
+    else:
+        rng = np.random.default_rng(0)
+        drawn = [tuple(rng.permutation(numbers)) for _ in range(_MOST_PERMUTATIONS)]
+        orders = [tuple(numbers), *drawn]
+    sums = np.array([cells[numbers, list(order)].sum() for order in orders])
+    return float(np.mean(sums >= np.trace(cells) - 1e-9))
