@@ -49,14 +49,14 @@ def test_every_command_finds_the_model_and_none_publishes_its_place(elsewhere, t
     assert {result["data_path"] for result in written} == {"../codesyntax"}
     run("score", *(elsewhere / "results").glob("*.parquet"))
     run("errors", tests[0])
-    run("verify", *tests, "--functions 2")
+    run("verify", *tests, "--functions 2 --seed 0")
     run("merge", elsewhere / "shards")
     run("report", elsewhere / "results")
     for file in (tmp_path / "work/report").rglob("*.*"):
         content = file.read_bytes()
         assert b"model_path" not in content and str(elsewhere).encode() not in content, file
     (merged,) = (elsewhere / "shards").glob("*.json")
-    assert run("verify", merged, "--functions 2").stdout.endswith("accepted\n")
+    assert run("verify", merged, "--functions 2 --seed 0").stdout.endswith("accepted\n")
 
 
 def test_one_model_that_is_gone_does_not_end_verify(elsewhere):
@@ -65,7 +65,7 @@ def test_one_model_that_is_gone_does_not_end_verify(elsewhere):
     (said,) = run("errors", tests[0], status=1).stderr.splitlines()
     assert said.startswith("Error: ") and "the model one of " in said
     assert said.endswith("give its location with --model")
-    said = run("verify", *tests, "--functions 2", status=3).stdout
+    said = run("verify", *tests, "--functions 2 --seed 0", status=3).stdout
     assert "give its location with --model" in said and "accepted" in said
     run("errors", tests[0], "--model", elsewhere / "models/two")  # the same weights
 
@@ -80,4 +80,4 @@ def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, m
     run("probe", model, "--data", dataset_folder, "--split test --limit 9 --output", made)
     (file,) = made.rename(tmp_path / "results").glob("*.json")
     assert json.loads(file.read_text())["model_path"] == "~/models/tiny"
-    run("verify", file, "--data", dataset_folder, "--functions 2")
+    run("verify", file, "--data", dataset_folder, "--functions 2 --seed 0")
