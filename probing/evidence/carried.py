@@ -19,10 +19,11 @@ def _rows(result: CarryingResult) -> Iterator[Row]:
         about = shared_cells(result, rule=f"{share} %", measure="margin", cluster=REPOSITORY)
         shown = Slice(hits, about)
         yield from shown.scored(*hits.systems)
+        counted = shown.only(groups=hits.counted)
         pairs = losses.tested_pairs(result, share)
-        for (matched, best), difference in zip(pairs, hits.tested(*pairs)):
-            yield from shown.rows(difference, matched, best)
-            yield from shown.scored_means(matched, best)
+        for (matched, best), difference in zip(pairs, counted.hits.tested(*pairs)):
+            yield from counted.rows(difference, matched, best)
+            yield from counted.scored_means(matched, best)
 
 
 carrying_rows = rows_by_result(CarryingResult, _rows)

@@ -56,7 +56,7 @@ def test_every_command_finds_the_model_and_none_publishes_its_place(elsewhere, t
         content = file.read_bytes()
         assert b"model_path" not in content and str(elsewhere).encode() not in content, file
     (merged,) = (elsewhere / "shards").glob("*.json")
-    assert ": accepted" in run("verify", merged, "--functions 2 --seed 0").stdout
+    assert "accepted on 2 of 99" in run("verify", merged, "--functions 2 --seed 0").stdout
 
 
 def test_one_model_that_is_gone_does_not_end_verify(elsewhere):

@@ -77,7 +77,8 @@ def resting(names: Sequence[str], seeker: str) -> list[str]:
 
 
 class Lost(NamedTuple):
-    """A seeker of heads, and the pairs of a column: what is lost of their mean margin, in nats.
+    """A seeker of heads, and the pairs of a column in the mean: what is lost of their mean margin,
+    in nats.
 
     `rests`: whether the pairs rest on the seeker's relation; `loss`: without the best heads;
     `matched`, `median`: without matched ones, the mean and the median over sets; `difference`:
@@ -129,7 +130,8 @@ def losses(result: CarryingResult) -> Iterator[Losses]:
     columns = _columns(result, rows)
     margins = (rows["good"] - rows["bad"]).T
     for share in shares(result):
-        measured = hits(result, share)
+        every = hits(result, share)
+        measured = every.where(every.counted)
         pairs = tested_pairs(result, share)
         matrix = []
         table = {}
