@@ -7,21 +7,23 @@ section 4).
   edges, so offset baselines have the same scores in both.
 - Keyword w predicts the nearest token spelled w: after the head token, or before the dependent's
   token.
+- Context ranks tokens by what surrounds them (`probing.evidence.context`). It is not in the paper,
+  and only chosen on other data than those that it is scored on.
 
-A baseline is a list of predictors for each relation and rule, chosen greedily: each next predictor
+Each of the first two is a list of predictors for each relation and rule, chosen greedily: each next predictor
 is the one that hits most of the edges missed so far. Of equal gains, the nearer offset is chosen,
 of two at one distance that of a head in front of its dependent, or the keyword listed first for the
 language; a list ends if no predictor gains anything. The rank of an edge is the index of the first
 predictor that hits it. This gives a rank ledger like a model's: one layer with one head for each of
-KINDS, from which every score follows as for a model. The combined baseline, the better of the two
-for each relation and k, is its best head.
+KINDS, from which every score follows as for a model. The combined baseline, the best of them for
+each relation and k, is its best head.
 
 On other data, a list that ends early would leave guesses unused. Held-out lists are therefore
 filled up to 20 predictors, beyond the paper: with unused offsets by their distance to the nearest
 one in the list, of equals the nearer to the reading token (1, 2, 3 ... if the list is empty); and
 with unused keywords by their frequency in the functions of validation. The first k of a list are
-the baseline at k, so no curve of an offset or keyword baseline falls. The combined one may fall, if
-validation prefers the other of the two.
+the baseline at k, so no curve but that of the combined baseline falls; it may, if validation prefers
+another.
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ import numpy as np
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, DIRECTIONS, KS
+from codesyntax_dataset.protocol import (
+    BASELINES,
+    BEST_BASELINE,
+    DIRECTIONS,
+    HELD_OUT,
+    KS,
+    PUBLISHED,
+)
 from codesyntax_metric.topk_uas import (
     DEPENDENT_TO_HEAD,
     HEAD_TO_DEPENDENT,
@@ -44,21 +53,26 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
+from probing.evidence.context import Context, ContextRanks, View, context
 from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
-from probing.instruments.attention.edges import EdgeTable, stacked
+from probing.instruments.attention.edges import EdgeTable, runs, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets
-from probing.runs.data import label_digest, load_functions, rows, words_of
+from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName
 
 KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
 
+LISTED = KINDS[:2]
+"""Those of the paper: lists of predictors, and all that the protocol *published* has."""
 
-def kinds_of(config: str) -> list[str]:
-    """Those of BASELINES that differ for a config: without keywords in its language, there is no
-    baseline of them."""
-    return [name for name in BASELINES if name != KINDS[1] or language_of(config).keywords]
+
+def kinds_of(config: str, protocol: str = HELD_OUT) -> list[str]:
+    """Those of BASELINES that a config has by a protocol: without keywords in its language, there
+    is no baseline of them."""
+    known = BASELINES if protocol != PUBLISHED else (*LISTED, BEST_BASELINE)
+    return [name for name in known if name != LISTED[1] or language_of(config).keywords]
 
 
 MOST_KEYWORDS = 128
@@ -77,15 +91,16 @@ class ScoredSplit(FieldsByName):
 
 @dataclass(eq=False)
 class Edges(EdgeTable):
-    """E edges, and the keywords among the T tokens of their functions.
+    """E edges, and the T tokens of their functions, one function after the other.
 
-    `begin`: (E,), the index in `keyword` of the first token of the edge's function. `keyword`: int8
-    (T,), for the concatenated tokens of all functions, an index into `keywords`, or -1. `left_out`:
+    `begin`: (E,), the first token of the edge's function among all. `view`: what the context
+    baseline sees of the tokens. `keyword`: int8 (T,), an index into `keywords`, or -1. `left_out`:
     bool (T,), the tokens that models never predict (`Variant.never_predicted`). `settings`: the
     origin of the edges. `further_keywords`: predictors beyond the keywords of the language.
     """
 
     begin: np.ndarray
+    view: View
     keyword: np.ndarray
     left_out: np.ndarray
     language: str
@@ -93,8 +108,8 @@ class Edges(EdgeTable):
     further_keywords: tuple[str, ...] = ()
 
     def take(self, mask: np.ndarray) -> Edges:
-        """Some of the edges, by a mask (E,), with the tokens of all functions, where keywords are
-        looked for."""
+        """Some of the edges, by a mask (E,) or by places, with the tokens of all functions, where
+        they are looked for."""
         columns = {name: column[mask] for name, column in self.columns.items()}
         return replace(self, **columns, begin=self.begin[mask])
 
@@ -129,8 +144,7 @@ def read_edges(
     relations: list[str] = []
     labels = label_digest(table)
     tables: list[EdgeTable] = []
-    keyword: list[int] = []
-    left_out: list[bool] = []
+    views: list[View] = []
     for batch in rows(table, None):
         used = [
             (row["index"], row)
@@ -138,22 +152,23 @@ def read_edges(
             if row["relations"] and (wanted is None or row["index"] in wanted)
         ]
         tables.append(EdgeTable.from_rows(used, relations))
-        for _, row in used:
-            words = words_of(row)
-            keyword += [numbers.get(word, -1) for word in words]
-            left_out += [word == variant.never_predicted for word in words]
-    if not keyword:
+        views.append(View.of(row for _, row in used))
+    if not any(map(len, tables)):
         among = "" if wanted is None else " in these functions"
         raise DatasetError(f"{name}/{config}/{split} has no edges to score{among}")
     edges = stacked(tables)
     functions, first_edge, count = np.unique(edges.function, return_index=True, return_counts=True)
     tokens = edges.tokens[first_edge].astype(np.int64)
+    view = View.joined(views)
+    keyword = np.array([numbers.get(word, -1) for word in view.words], np.int8)
+    left_out = np.array([word == variant.never_predicted for word in view.words], bool)
     return Edges(
         edges.relations,
         **edges.columns,
         begin=np.repeat(tokens.cumsum() - tokens, count),
-        keyword=np.array(keyword, np.int8),
-        left_out=np.array(left_out, bool),
+        view=view,
+        keyword=keyword[view.word],
+        left_out=left_out[view.word],
         language=language.name,
         settings=ScoredSplit(
             data=name, labels=labels, config=config, split=split, functions=len(functions)
@@ -236,10 +251,10 @@ def greedy(edge: np.ndarray, number: np.ndarray, length: int) -> list[int]:
     return picked
 
 
-def ledger(edges: Edges, picks: Picks) -> RankLedger:
-    """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for
-    each of KINDS."""
-    ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
+def ledger(edges: Edges, picks: Picks, by_context: np.ndarray | None = None) -> RankLedger:
+    """The ranks of `edges` by `picks`, which may come from other edges, and those of the context
+    baseline (rules, E), if any: 1 layer with a head for each of KINDS, or of LISTED."""
+    ranks = np.full((len(RULES), len(edges), 1, len(LISTED)), WORST_RANK, np.uint8)
     for kind, rule, relation, index, pairs in _hits_by_relation(edges, picks.direction):
         edge, number = pairs
         picked = picks.lists.get((kind, rule, relation), [])
@@ -247,7 +262,9 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
         guess[picked] = np.arange(len(picked))
         rank = np.full(len(index), WORST_RANK, np.uint8)
         np.minimum.at(rank, edge, guess[number])
-        ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = rank
+        ranks[RULES.index(rule), index, 0, LISTED.index(kind)] = rank
+    if by_context is not None:
+        ranks = np.concatenate([ranks, by_context[..., None, None]], axis=-1)
     about = {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}
     return RankLedger.of(edges, ranks, {"baselines": about})
 
@@ -259,22 +276,27 @@ def only(ledger: RankLedger, kind: str) -> RankLedger:
 
 
 def better(ledger: RankLedger) -> Choice:
-    """For each rule, relation and k the better of KINDS on `ledger`; if they are equal, the one
-    chosen at k - 1.
+    """For each rule, relation and k the best of the kinds that `ledger` has; if it is equal to the
+    one chosen at k - 1, that one.
 
-    The one that needed fewer guesses is thereby kept when the other catches up, which happens if
-    validation has few edges. If they are equal at k = 1, the offset is chosen.
+    The one that needed fewer guesses is thereby kept when another catches up, which happens if
+    validation has few edges. If they are equal at k = 1, the offset is chosen; but the context
+    baseline, if it is there, unless another finds more by over a standard error of their number
+    (Breiman et al. 1984): of its ranks on validation, each was learned on a part of it.
     """
     counts = ledger.counts()
     choice: Choice = {}
     for name in counts.counts:
         heads = np.zeros((len(RULES), len(KS), 2), int)
         for number, rule in enumerate(RULES):
-            offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
+            by_kind = counts.hits(name, rule)[0, :, : max(KS)].astype(float)
             chosen = 0
-            for position, gained in enumerate((keyword - offset).tolist()):
-                if gained:
-                    chosen = int(gained > 0)
+            if len(by_kind) > len(LISTED):
+                chosen = len(LISTED)
+                by_kind[chosen] += np.sqrt(by_kind.max(axis=0))
+            for position, hits in enumerate(by_kind.T):
+                if hits.max() > hits[chosen]:
+                    chosen = int(hits.argmax())
                 heads[number, position, 1] = chosen
         choice[name] = heads
     return choice
@@ -282,10 +304,10 @@ def better(ledger: RankLedger) -> Choice:
 
 @dataclass
 class BaselineResult:
-    """Offset, keyword and combined baseline of one split by both protocols.
+    """The baselines of one split by both protocols.
 
     `settings`: of the split that is scored; `picks`: protocol -> chosen predictors; `hits`:
-    protocol -> `offset`, `keyword` or `combined` -> what it hits.
+    protocol -> those of BASELINES that it has -> what it hits.
     """
 
     settings: ScoredSplit
@@ -294,34 +316,42 @@ class BaselineResult:
     hits: dict[str, dict[str, ChosenHits]]
 
 
-def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
-    """Baselines of `test` by both protocols: chosen on `test` itself, and chosen on `validation`
-    and filled.
+def evaluate(
+    validation: Edges,
+    test: Edges,
+    direction: str = HEAD_TO_DEPENDENT,
+    by_context: Context | None = None,
+) -> BaselineResult:
+    """Baselines of `test` by both protocols: chosen on `test` itself, as in the paper, and chosen
+    on `validation` and filled. `by_context`: of these edges, if it is known.
 
     For a comparison with a model, read only the functions of its ledgers: `read_edges(...,
     functions=ledger.function)`.
     """
     on_test = pick(test, direction)
     same = ledger(test, on_test)
-    as_published = {kind: published(only(same, kind), kind) for kind in KINDS}
+    as_published = {kind: published(only(same, kind), kind) for kind in LISTED}
     as_published[BEST_BASELINE] = published(same, BEST_BASELINE)
-    on_validation, as_held_out = chosen_on(validation, test, direction)
-    picks = {"published": on_test, "held-out": on_validation}
-    hits = {"published": as_published, "held-out": as_held_out}
+    by_context = context(validation, test, direction) if by_context is None else by_context
+    on_validation, as_held_out = chosen_on(validation, test, by_context.every, direction)
+    picks = {PUBLISHED: on_test, HELD_OUT: on_validation}
+    hits = {PUBLISHED: as_published, HELD_OUT: as_held_out}
     return BaselineResult(test.settings, direction, picks, hits)
 
 
 def chosen_on(
     validation: Edges,
     test: Edges,
+    by_context: ContextRanks,
     direction: str = HEAD_TO_DEPENDENT,
     useless: Offsets | None = None,
 ) -> tuple[Picks, dict[str, ChosenHits]]:
-    """What is chosen on `validation`, filled without `useless` offsets, and `offset`, `keyword` or
-    `combined` -> what it hits of `test`."""
+    """What is chosen on `validation`, filled without `useless` offsets, and each of BASELINES ->
+    what it hits of `test`. The best one is chosen by what the context baseline finds in functions
+    that it was not learned on."""
     picks = pick(validation, direction).filled(validation, useless)
-    chosen = ledger(validation, picks)
-    scored = ledger(test, picks)
+    chosen = ledger(validation, picks, by_context.validation)
+    scored = ledger(test, picks, by_context.test)
     hits = {}
     for kind in KINDS:
         hits[kind] = held_out(only(chosen, kind), only(scored, kind), system=kind)
@@ -374,7 +404,7 @@ def _hits_by_relation(
         if len(index):
             some = edges.take(index)
             hits = _offset_hits(some), _keyword_hits(some, direction, *repeated)
-            for kind, by_rule in zip(KINDS, hits):
+            for kind, by_rule in zip(LISTED, hits):
                 for rule, pairs in zip(RULES, by_rule):
                     yield kind, rule, name, index, pairs
 
@@ -397,17 +427,9 @@ def _offset_hits(edges: Edges) -> Iterator[Pairs]:
     first = edges.first - edges.head
     last = edges.last - edges.head
     for begin, end in ((first, first), (first, last), (last, last)):
-        edge, offset = _runs(np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1]) + 1)
+        edge, offset = runs(np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1]) + 1)
         number = number_of[offset - allowed[0]]
         yield edge[number >= 0], number[number >= 0]
-
-
-def _runs(begin: np.ndarray, end: np.ndarray) -> Pairs:
-    """The whole numbers from `begin` until `end` (E,), and before each the place of its run."""
-    size = np.maximum(end - begin, 0)
-    run = np.repeat(np.arange(len(size)), size)
-    start = begin - (size.cumsum() - size)
-    return run, np.arange(len(run)) + start[run]
 
 
 def _repeated(keyword: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -441,7 +463,7 @@ def _keyword_hits(
         return
     places = np.flatnonzero(keyword >= 0)
     begin = np.searchsorted(places, nearest)
-    edge, occurrence = _runs(begin, np.searchsorted(places, last, side="right"))
+    edge, occurrence = runs(begin, np.searchsorted(places, last, side="right"))
     token = places[occurrence]
     for counts in (token == first[edge], True, token == last[edge]):
         hit = (before[token] <= head[edge]) & counts

@@ -8,7 +8,8 @@ rule `first`.
 
 Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out
 protocol, with the same intervals and tests over functions. Beside them stand, on the same edges,
-the best further offsets and keywords, chosen on the same hard edges (`rivals`). A relation with
+the best further offsets and keywords, chosen on the same hard edges, and the context baseline, which
+passes over the avoided offset (`rivals`). A relation with
 fewer than LEAST_HARD_EDGES hard edges on `test`, in fewer than FEW_CLUSTERS functions of it, or
 without any on `validation`, is in no mean.
 """
@@ -22,6 +23,7 @@ from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
+from probing.evidence.context import Context, ContextRanks, context
 from probing.evidence.protocols import ChosenHits, held_out, published
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
@@ -79,18 +81,25 @@ def hits_by_protocol(
 
 
 def rivals(
-    validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT
+    validation: Edges,
+    test: Edges,
+    direction: str = HEAD_TO_DEPENDENT,
+    by_context: Context | None = None,
 ) -> dict[str, ChosenHits]:
-    """Guesses without a model: `offset` (further ones), `keyword` or `combined` -> what it hits of
-    hard edges, of the relations of a model's score, heads being those of a baseline's ledger; empty
-    if a split has no hard edge.
+    """Guesses without a model: each of BASELINES (further offsets) -> what it hits of hard edges,
+    of the relations of a model's score, heads being those of a baseline's ledger; empty if a split
+    has no hard edge. `by_context`: as of `baselines.evaluate`.
 
     The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of
     guesses.
     """
     offsets = best_offsets(validation)
-    chosen_on, scored = (edges.take(is_hard(edges, offsets)) for edges in (validation, test))
-    if not (len(chosen_on) and len(scored)):
+    to_choose_on = is_hard(validation, offsets)
+    to_find = is_hard(test, offsets)
+    if not (to_choose_on.any() and to_find.any()):
         return {}
-    _, hits = baselines.chosen_on(chosen_on, scored, direction, useless=offsets)
+    ranks = (by_context or context(validation, test, direction)).beyond
+    hard = ContextRanks(ranks.validation[:, to_choose_on], ranks.test[:, to_find])
+    splits = validation.take(to_choose_on), test.take(to_find)
+    _, hits = baselines.chosen_on(*splits, hard, direction, offsets)
     return {kind: _with_enough(of_kind) for kind, of_kind in hits.items()}

@@ -30,6 +30,7 @@ from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.evidence import baselines, submission_masked
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import hits_by_protocol, rivals
+from probing.evidence.context import Context, context
 from probing.evidence.masked import holding
 from probing.evidence.protocols import ChosenHits, Comparison, compare
 from probing.evidence.submission import Submission, instead_of_board
@@ -230,15 +231,21 @@ class Splits:
     direction: str
 
     @cached_property
+    def _by_context(self) -> Context:
+        return context(**self.edges, direction=self.direction)
+
+    @cached_property
     def baselines(self) -> BaselineResult:
-        return baselines.evaluate(self.edges["validation"], self.edges["test"], self.direction)
+        return baselines.evaluate(
+            **self.edges, direction=self.direction, by_context=self._by_context
+        )
 
     @cached_property
     def rivals(self) -> dict[str, dict[str, ChosenHits]]:
-        """Protocol -> `offset`, `keyword` or `combined` -> what it hits; beyond offsets, if both
+        """Protocol -> those of BASELINES that it has -> what each hits; beyond offsets, if both
         splits have hard edges."""
         hits = dict(self.baselines.hits)
-        hard = rivals(self.edges["validation"], self.edges["test"], self.direction)
+        hard = rivals(**self.edges, direction=self.direction, by_context=self._by_context)
         if hard:
             hits[BEYOND_OFFSET] = hard
         return hits

@@ -267,7 +267,7 @@ def _of_model(member: Evidence, groups: bool) -> Iterator[Row]:
         yield from shown.rows(member.means[protocol], MODEL, BEST_BASELINE)
         if protocol == BEYOND_OFFSET:
             cells |= _WITHOUT_MODEL
-            for kind in kinds_of(member.probed.settings.config):
+            for kind in kinds_of(member.probed.settings.config, protocol):
                 rival = member.splits.rivals[protocol][kind]
                 yield from Slice(rival.hits, cells, _rule_and_k).by_rule_and_k(kind, groups)
 
@@ -298,7 +298,7 @@ def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Itera
         "cluster": cluster_unit(),
     }
     for protocol in PUBLISHED_FIRST:
-        for kind in kinds_of(known.settings.config):
+        for kind in kinds_of(known.settings.config, protocol):
             hits = known.hits[protocol][kind].hits
             picked = partial(_picked, known, protocol, kind)
             shown = Slice(hits, {**about, "protocol": protocol}, _rule_and_k, picked)
@@ -350,7 +350,7 @@ def _picked(
     known: BaselineResult, protocol: str, kind: str, relation: str, measure: tuple[str, int]
 ) -> str:
     """The first three of the offsets or keywords that were chosen; of the combined baseline, which
-    of the two."""
+    of the others."""
     rule, k = measure
     if kind == BEST_BASELINE:
         choice = known.hits[protocol][kind].choice[relation].reshape(-1, 2)

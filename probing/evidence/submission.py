@@ -49,7 +49,7 @@ from probing.stats.intervals import Estimate
 
 logger = logging.getLogger(__name__)
 
-ENTRY_FORMAT = 6
+ENTRY_FORMAT = 7
 """Changes whenever the fields of submissions, or their meanings, change."""
 
 LARGEST_ENTRY = 8 * 2**20
@@ -175,7 +175,7 @@ class Submission(Record):
     RIVAL: ClassVar[str]
     LAYOUT: ClassVar[Layout]
 
-    format: Literal[6]
+    format: Literal[7]
     instrument: str
     settings: Any
     run: Circumstances

@@ -17,7 +17,6 @@ from pydantic import FailFast, Field
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import (
-    BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
     DIRECTIONS,
@@ -85,7 +84,7 @@ class Digests(Record):
 
 class ChosenHeads(Record):
     """What a protocol chose for each relation of its table, by each rule and k: the model's
-    `heads`, layer * heads + head; and which of KINDS is the `better` baseline, 0 or 1."""
+    `heads`, layer * heads + head; and which of KINDS is the `better` baseline."""
 
     heads: ByRelation
     better: ByRelation
@@ -103,11 +102,16 @@ def table_of(model: ChosenHits, baselines: Mapping[str, ChosenHits]) -> Hits:
 
 
 def rivals_of(baselines: Mapping[str, ChosenHits], relations: list[str]) -> Hits:
-    """The baselines of a protocol on some relations: KINDS, and the combined one."""
-    first, *others = (baselines[kind].hits.where(relations, TABLE_MEASURES) for kind in BASELINES)
+    """The baselines of a protocol on some relations: KINDS, of which those that it does not have
+    find nothing, and the combined one."""
+    first, *others = (hits.hits.where(relations, TABLE_MEASURES) for hits in baselines.values())
     for other in others:
         first = first.join(other)
-    return first
+    groups = {}
+    for name, group in first.groups.items():
+        nothing = dict.fromkeys(KINDS, 0 * group.sums[KINDS[0]])
+        groups[name] = replace(group, sums={**nothing, **group.sums})
+    return replace(first, groups=groups)
 
 
 def chosen_of(
@@ -150,8 +154,8 @@ class AttentionSubmission(Submission):
             raise EntryError(f"chosen does not have a head for each relation of {table}")
         groups = {}
         for (name, group), better in zip(hits.groups.items(), chosen.better):
-            offset, keyword = (group.sums[kind] for kind in KINDS)
-            combined = np.where(np.array(better)[:, None] == 0, offset, keyword)
+            hits_of = [group.sums[kind] for kind in KINDS]
+            combined = np.choose(np.array(better)[:, None], hits_of, mode="clip")
             groups[name] = replace(group, sums={**group.sums, BEST_BASELINE: combined})
         return replace(hits, groups=groups)
 

@@ -25,7 +25,7 @@ from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
-from codesyntax_dataset.protocol import BEST_BASELINE
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence import baselines
 from probing.evidence.beyond import beyond
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
@@ -209,15 +209,14 @@ def _drawn_rows(config: str, split: str, functions: int) -> Functions:
 def _best_rule(
     language: str, direction: str, chosen_on: tuple[int, ...], scored: tuple[int, ...]
 ) -> float:
-    """The score of the better of an offset and a keyword for each relation, on functions by their
-    places."""
+    """The score of the best baseline for each relation, on functions by their places."""
     data = Path(_sample(language).name, "codesyntax")
     validation, test = (
         baselines.read_edges(data, language, split, np.array(places))
         for split, places in (("validation", chosen_on), ("test", scored))
     )
-    _, hits = baselines.chosen_on(validation, test, direction)
-    return _mean_uas(hits[BEST_BASELINE])
+    known = baselines.evaluate(validation, test, direction)
+    return _mean_uas(known.hits[HELD_OUT][BEST_BASELINE])
 
 
 class SyntaxCallback(transformers.TrainerCallback):

@@ -35,8 +35,9 @@ def _mean_rows(findings: Findings) -> Iterator[RowRecord]:
 
 def _sizes(hard: ScoredRow) -> dict[str, float]:
     """How many relations and hard edges are in a mean."""
-    every = hard.findings.relations(hard.name, PUBLISHED)
-    edges = hard.findings.in_mean(hard.name, hard.protocol)
+    findings = hard.findings
+    every = findings.relations(findings.subjects[0].name, PUBLISHED)
+    edges = findings.in_mean(hard.name, hard.protocol)
     shares = [number / every[name].items for name, number in edges.items()]
     return {
         "relations": len(edges),

@@ -12,7 +12,6 @@ import numpy as np
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import (
-    BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
     HELD_OUT,
@@ -22,7 +21,7 @@ from codesyntax_dataset.protocol import (
 )
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.baselines import kinds_of
+from probing.evidence.baselines import KINDS, kinds_of
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.submission import Tables
 from probing.evidence.submission_attention import AttentionSubmission
@@ -312,9 +311,14 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Estimate]]:
     means = dict(entry.means(entry.tables))
     scores = {BEST_BASELINE: entry.estimates(means, BEST_BASELINE)}
     means.pop(BEYOND_OFFSET, None)
-    for name in BASELINES[:-1]:
-        if name in kinds_of(table.settings.config):
-            scores[name] = entry.estimates(means, name)
+    for name in KINDS:
+        known = {
+            mean: hits
+            for mean, hits in means.items()
+            if name in kinds_of(table.settings.config, mean)
+        }
+        if known:
+            scores[name] = entry.estimates(known, name)
     return scores
 
 

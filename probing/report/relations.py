@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import product
 
 from codesyntax_dataset.protocol import HELD_OUT, PUBLISHED, TABLE_KS
-from probing.evidence.baselines import KINDS, kinds_of
+from probing.evidence.baselines import kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.instruments.attention.errors import (
     ErrorAnalysis,
@@ -34,7 +34,7 @@ def table(findings: Findings, model: Subject) -> Table:
         model=model.name,
         units=findings.language.units,
         protocols=PUBLISHED_FIRST,
-        kinds=[kind for kind in KINDS if kind in kinds_of(findings.config)],
+        kinds={protocol: kinds_of(findings.config, protocol)[:-1] for protocol in PUBLISHED_FIRST},
         tests=" or ".join(map(str, sorted(tested - {0}))),
     )
 

@@ -131,6 +131,6 @@ def baselines(result: BaselineResult) -> list[Part]:
         **mean,
     }
     units = language_of(result.settings.config).units
-    kinds = kinds_of(result.settings.config)
+    kinds = {protocol: kinds_of(result.settings.config, protocol) for protocol in result.hits}
     table = specs.table("baselines", rows, totals=[total], result=result, units=units, kinds=kinds)
     return [table]

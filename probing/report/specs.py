@@ -10,7 +10,8 @@ A column of a spec has a name, a kind (of `probing.report.kinds`) and options:
 
 A block of columns has `use`, the name of columns that several tables share; `when`, a word that
 must be true; or `for` and `in`: the columns are repeated for each item of a word, which is looked
-up in the row, behind the key `at` of the block if it has one. Texts name words in braces.
+up in the row, behind the key `at` of the block if it has one; a word that has items for each such key,
+or item of the block around it, stands for those of that one. Texts name words in braces.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def _columns(
                 yield from _columns(entry["columns"], words, group, items)
         else:
             before = (*items, entry["at"]) if "at" in entry else items
-            for item in words[entry["in"]]:
+            known = words[entry["in"]]
+            for item in known[before[-1]] if isinstance(known, Mapping) else known:
                 more = {**words, entry["for"]: item}
                 heading = entry.get("group", group)
                 yield from _columns(entry["columns"], more, heading, (*before, item))

@@ -18,10 +18,9 @@ from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
 from probing.evidence.baselines import (
-    KINDS,
+    LISTED,
     baseline,
     better,
-    chosen_on,
     evaluate,
     greedy,
     ledger,
@@ -131,7 +130,7 @@ def test_baselines_do_what_the_definition_says(functions, direction, further_key
         "keyword": [*LANGUAGES["python"].keywords, *further_keywords],
     }
     flat = [(words, edge) for words, of_function in functions for edge in of_function]
-    for place, kind in enumerate(KINDS):
+    for place, kind in enumerate(LISTED):
         for number, rule in enumerate(RULES):
             for relation in {edge[0] for _, edge in flat}:
                 expected = plain_greedy(functions, relation, predictors[kind], rule, direction)
@@ -218,7 +217,7 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
     counts = ledger(edges, pick(edges)).counts()
     assert sorted(counts.counts) == expected["relations"]
     differing = []
-    for (place, kind), rule in itertools.product(enumerate(KINDS), RULES):
+    for (place, kind), rule in itertools.product(enumerate(LISTED), RULES):
         for relation, scores in expected[f"{rule}/{kind}"].items():
             ours = counts.hits(relation, rule)[0, place, :20] / counts.edges(relation)
             if np.abs(ours - scores["score"]).max() > 0.0005:
@@ -292,8 +291,8 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
 def test_keywords_that_fill_a_held_out_list_come_by_their_frequency_on_validation():
     texts = "x else in in y while", "x else while while while y"
     splits = [dataset_of((words.split(), [("r", 0, 1, 1)])) for words in texts]
-    picks, _ = chosen_on(*(read_edges(split, "python", "test") for split in splits))
-    assert picks.names("keyword", "first", "r")[:3] == ["else", "in", "while"]
+    result = evaluate(*(read_edges(split, "python", "test") for split in splits))
+    assert result.picks["held-out"].names("keyword", "first", "r")[:3] == ["else", "in", "while"]
 
 
 def test_a_list_ends_at_its_length():
@@ -319,7 +318,7 @@ def test_more_guesses_find_no_less(dataset_folder):
     for kind, chosen in evaluate(*edges).hits["held-out"].items():
         found = chosen.hits.scores(kind).reshape(3, 20, -1)  # (rules, k, R)
         lost = found.mean(axis=-1) if kind == "combined" else found
-        assert np.diff(lost, axis=1).min() >= -1 * (kind == "combined")
+        assert np.diff(lost, axis=1).min() >= -2 * (kind == "combined")
 
 
 def test_of_two_that_find_as_much_the_offset_is_chosen():

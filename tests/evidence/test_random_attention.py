@@ -26,6 +26,7 @@ def edges_of(*functions, left_out=()):
     return Edges(
         ["If:if->test"],
         **columns,
+        view=None,
         keyword=np.full(begin, -1),
         left_out=never,
         language="java",

@@ -71,7 +71,7 @@ def test_an_honest_submission_comes_back_as_it_was(evidence, honest, data, tmp_p
     again = submission.load(made.to_bytes())
     assert (again.difference(made), again.table) == (None, made.table)
     assert made.signature == evidence.probed.test.signature
-    assert len(made.to_bytes()) < 24_000  # of 40 functions
+    assert len(made.to_bytes()) < 30_000  # of 40 functions
 
 
 def test_numbers_are_those_of_the_report(evidence):
@@ -89,8 +89,10 @@ def test_numbers_are_those_of_the_report(evidence):
         difference = tested[mean].at(measure)
         assert score[:3] == pytest.approx(expected[:3], abs=1e-9)
         assert gained[cell][:4] == pytest.approx(difference[:4], abs=1e-9)
-    for protocol, kind in itertools.product(PROTOCOLS, BASELINES):
-        expected = other.splits.baselines.hits[protocol][kind].at(TABLE_MEASURES).hits.mean(kind)
+    known = other.splits.baselines.hits
+    assert {name for of_protocol in known.values() for name in of_protocol} == {*BASELINES}
+    for protocol, kind in [(name, kind) for name in known for kind in known[name]]:
+        expected = known[protocol][kind].at(TABLE_MEASURES).hits.mean(kind)
         scores = made.scores(kind)
         for measure, (rule, k) in enumerate(TABLE_MEASURES):
             score = scores[protocol, rule, str(k)]
@@ -162,7 +164,7 @@ def no_such_head(entry, table, system, measure):
 
 
 def no_such_baseline(entry, table, system, measure):
-    entry["chosen"][table]["better"][0][measure] = 2
+    entry["chosen"][table]["better"][0][measure] = 3
 
 
 LATER = [measure for measure in MEASURED if measure % 4]  # which have one guess fewer before them
@@ -174,7 +176,7 @@ GUARDS = [
     (fewer_with_more_guesses, TABLES, SYSTEMS[1:], LATER, "than with one guess fewer"),
     (other_edges, TABLES[1:], ALL, (0,), OTHER),
     (no_such_head, TABLES, ALL, MEASURED, "heads has .*, expected a whole number from 0 to 5"),
-    (no_such_baseline, TABLES, ALL, MEASURED, "better has 2, .* whole number from 0 to 1"),
+    (no_such_baseline, TABLES, ALL, MEASURED, "better has 3, .* whole number from 0 to 2"),
 ]
 """What is changed, in which tables, systems and measures, and the reason it is refused for."""
 

@@ -73,3 +73,11 @@ def stacked(tables: Sequence[EdgeTable]) -> EdgeTable:
     """The concatenated edges of tables with the same relations."""
     columns = [np.concatenate([getattr(table, name) for table in tables]) for name in EDGE_COLUMNS]
     return EdgeTable(tables[0].relations, *columns)
+
+
+def runs(begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The whole numbers from `begin` until `end` (E,), and before each the place of its run."""
+    size = np.maximum(end - begin, 0)
+    run = np.repeat(np.arange(len(size)), size)
+    start = begin - (size.cumsum() - size)
+    return run, np.arange(len(run)) + start[run]

@@ -17,7 +17,7 @@ They are the rival of attention, the same for all models, in three nested sets:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,14 +34,18 @@ FREQUENT = 120
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 _SHAPES = ("name", "number", "text", "mark", "end")
-_END = _SHAPES.index("end")
-_CLASSES = len(_SHAPES) + FREQUENT
+NO_WORD = _SHAPES.index("end")
+"""The class beyond either end of a function."""
+
+CLASSES = len(_SHAPES) + FREQUENT
+"""The number of word classes."""
+
 _LINES, _COLUMNS, _BRACKETS, _POWERS, _LENGTHS = 8, 16, 4, 10, 8
 _NEAR, _FEW = 3, 3
 """Depths and counts of what stands between are told apart up to these."""
 
 _POSITIONS = (
-    *[_CLASSES] * 3,
+    *[CLASSES] * 3,
     _LENGTHS,
     4,
     _POWERS,
@@ -51,7 +55,7 @@ _POSITIONS = (
     *(2 * most + 1 for most in (_LINES, _COLUMNS, _BRACKETS)),
     2,
 )
-_STRUCTURE = (*[_CLASSES] * 5, 6, (2 * _NEAR + 1) ** 2, 8 * _CLASSES, 8 * _CLASSES, 16, 6, 8)
+_STRUCTURE = (*[CLASSES] * 5, 6, (2 * _NEAR + 1) ** 2, 8 * CLASSES, 8 * CLASSES, 16, 6, 8)
 _GRAMS = (4096, 4096, 4096, 2048, 1024, 1024, 4096, 2048, 4096, 2048, 2048)
 _SET_SIZES = _POSITIONS + _STRUCTURE + _GRAMS
 
@@ -83,7 +87,16 @@ class WordClasses:
     others."""
 
     def __init__(self, rows: Iterable[Row]):
-        counts = Counter(word for row in rows for word in words_of(row))
+        self._number(Counter(word for row in rows for word in words_of(row)))
+
+    @classmethod
+    def counted(cls, counts: Mapping[str, int]) -> WordClasses:
+        """From how often words stand in some functions."""
+        classes = cls([])
+        classes._number(counts)
+        return classes
+
+    def _number(self, counts: Mapping[str, int]) -> None:
         frequent = sorted(counts, key=lambda word: (-counts[word], word))[:FREQUENT]
         self.numbers = {word: number for number, word in enumerate(frequent, len(_SHAPES))}
 
@@ -164,12 +177,12 @@ class Surface:
         ends = np.append(begins[1:], True)
         length = np.minimum(np.asarray(row["token_end"]) - start, _LENGTHS - 1)
         here = np.arange(tokens)
-        padded = np.pad(known, 2, constant_values=_END)
+        padded = np.pad(known, 2, constant_values=NO_WORD)
         back2, back, ahead, ahead2 = (padded[shift : shift + tokens] for shift in (0, 1, 3, 4))
         first = known[np.maximum.accumulate(np.where(begins, here, 0))]
         enclosing, closing, commas = _brackets(words)
-        opener = np.where(enclosing < 0, _END, known[enclosing])
-        caller = np.where(enclosing < 0, _END, back[enclosing])
+        opener = np.where(enclosing < 0, NO_WORD, known[enclosing])
+        caller = np.where(enclosing < 0, NO_WORD, back[enclosing])
         step = 2 * (np.sign(np.diff(indent, prepend=indent[:1])) + 1) + begins
         positions = [
             known,
@@ -200,7 +213,7 @@ class Surface:
             begins=begins,
             comma=np.array([word == "," for word in words]),
             closing=closing,
-            before=_marked_before(known[:, None] == np.arange(_CLASSES)),
+            before=_marked_before(known[:, None] == np.arange(CLASSES)),
             fixed=(np.stack(positions), np.stack(structure), np.stack(grams)),
             ends=np.stack([np.log1p(here) / 2, 1 / (1 + here), np.log1p(tokens - here) / 2], 1),
         )
@@ -233,7 +246,7 @@ class Surface:
         grams."""
         known = self.classes
         here = np.arange(len(self.classes))
-        back = np.append(_END, known[:-1])
+        back = np.append(NO_WORD, known[:-1])
         after = here > head
         low = np.minimum(here, head) + 1
         high = np.maximum(here, head)
@@ -252,7 +265,7 @@ class Surface:
         bracket = self._next_bracket(head)
         structure = [
             levels,
-            back * 8 + few(self.before, back % _CLASSES),
+            back * 8 + few(self.before, back % CLASSES),
             known * 8 + few(self.before, known),
             starts * 2 + self.begins,
             bracket,
@@ -261,7 +274,7 @@ class Surface:
         distance = np.clip(here - head, -FAR, FAR)
         grams = [
             _hashed(4096, 1, known[head], known),
-            _hashed(2048, 2, np.append(known[1:], _END)[head], back),
+            _hashed(2048, 2, np.append(known[1:], NO_WORD)[head], back),
             _hashed(4096, 3, distance, known),
             _hashed(2048, 4, bracket, levels, known),
             _hashed(2048, 5, back[head], known),

@@ -157,6 +157,7 @@ def small(
             "model": np.full(shape, HITS[protocol]),
             "offset": np.ones(shape, int),
             "keyword": np.ones(shape, int),
+            "context": np.zeros(shape, int),
         }
         chosen[protocol] = {
             "heads": [[HEAD[protocol]] * measures for _ in within],
@@ -302,7 +303,7 @@ def a_function_too_few_held_out(entry):
 @refused("published has a function or a relation without any")
 def a_function_without_edges(entry):
     for table in small(entry).values():
-        for column in ("n", "model", "offset", "keyword"):
+        for column in ("n", "model", "offset", "keyword", "context"):
             table[column][..., table["cluster"] == 0] = 0
 
 
@@ -404,7 +405,7 @@ def setting(path: str, value: Any) -> Callable[[Entry], None]:
 
 MODEL, WHOLE = "settings.model", "expected a whole number"
 NAMED = "settings.model is"
-VERSION = "another version of codesyntax wrote, expected 6: make the entry again"
+VERSION = "another version of codesyntax wrote, expected 7: make the entry again"
 LONG, LARGE = "1" * 10**5, "at most 60,000 for 40 functions"
 
 FIELDS: list[tuple[str, str, Any, str]] = [
@@ -433,7 +434,7 @@ FIELDS: list[tuple[str, str, Any, str]] = [
     ("HTML in a reason", "skips", {"<img src=x onerror=alert(1)>": 1}, "plain text"),
     ("an unknown format", "format", 99, "format is 99"),
     ("an older format", "format", 5, VERSION),
-    ("a newer format", "format", 7, "expected 6: upgrade codesyntax"),
+    ("a newer format", "format", 8, "expected 7: upgrade codesyntax"),
     ("an unknown instrument", "instrument", "tarot", "is 'tarot', expected 'attention'"),
     ("an instrument without a name", "instrument", {}, "is a dict, expected 'attention'"),
     ("a large entry of few functions", "versions.torch", LONG, LARGE),
@@ -568,7 +569,7 @@ def a_copy_under_another_name(entry):
 def a_hard_edge_less_than_there_is(entry):
     """One that nothing finds."""
     table = entry["tables"]["beyond-offset"]
-    found = np.concatenate([table[system] for system in ("model", "offset", "keyword")])
+    found = np.concatenate([table[system] for system in ("model", "offset", "keyword", "context")])
     table["n"][np.flatnonzero(table["n"] > found.max(axis=0))[0]] -= 1
 
 
