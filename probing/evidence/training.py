@@ -34,8 +34,9 @@ from probing.instruments.attention.result import WIDEST
 from probing.instruments.likelihood.likelihood import Preferring, Surprising
 from probing.instruments.likelihood.result import BITS, CLOSING, stratum_weights
 from probing.instruments.masking.mask import Masking, chosen_types
-from probing.models.load import CAUSAL_HEAD, MASKED_HEAD, head_of_class
+from probing.models.load import CAUSAL_HEAD, MASKED_HEAD, Changing, head_in
 from probing.models.loaded import error_line, quiet, warn_once
+from probing.models.wrapped import is_spread, unwrapped
 from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, R, run
 from probing.runs.progress import silent
@@ -51,6 +52,9 @@ EVALUATED_FUNCTIONS = 64
 _MASKED = 4
 
 _BATCH_TOKENS = 1024  # few, because most of the memory is that of the training
+
+PREFIX = "syntax/"
+"""That of the names of all numbers."""
 
 EVALUATION, SAVE = "evaluation", "save"
 """When a callback evaluates, if not every so many steps."""
@@ -93,21 +97,22 @@ def evaluate(
     Raises ModelError for a model that cannot be probed, and UnknownName for another language.
     """
     _check_language(language)
-    if not isinstance(model, torch.nn.Module):
+    inner = unwrapped(model).model
+    if not isinstance(inner, transformers.PreTrainedModel):
         raise ModelError(
-            f"the model is a {type(model).__name__}, expected a transformers model in memory"
+            f"the model is a {type(inner).__name__}, expected a transformers model in memory"
         )
-    with silent(), quiet(), _in_own_precision(model):
-        session = Session((model, tokenizer), dtype=getattr(model, "dtype", "float32"), alone=True)
+    with silent(), quiet(), _in_own_precision(inner):
+        session = Session(Changing(model, tokenizer), dtype=inner.dtype, alone=True)
         numbers = _of_attention(session, language, functions)
-        head = head_of_class(type(model))
+        head = head_in(inner)
         if head is CAUSAL_HEAD:
             numbers |= _of_decoder(session, language, functions)
         elif head is MASKED_HEAD:
             numbers |= _of_masked(session, language, functions)
     if not numbers["held_out"]:
         warn_once(f"syntax/held_out is {WIDEST}")
-    return {f"syntax/{name}": number for name, number in numbers.items() if not math.isnan(number)}
+    return {PREFIX + name: number for name, number in numbers.items() if not math.isnan(number)}
 
 
 def _check_language(language: str) -> None:
@@ -226,9 +231,12 @@ class SyntaxCallback(transformers.TrainerCallback):
         trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=500))
 
     The model is evaluated before the first step, then every so many steps, and after the last. Of
-    several processes the main one evaluates, and the others wait. What goes wrong is said once, and
-    the training goes on without further evaluations. Models whose weights are spread over processes
-    (FSDP, DeepSpeed) are not evaluated.
+    several processes the main one evaluates, and the others wait; where weights are spread over them
+    (FSDP 2), all do. What goes wrong is said once, and the training goes on without further
+    evaluations, such as with FSDP 1 and ZeRO 3.
+
+    The best model may be chosen by one of the numbers, and a training stopped by it early:
+    `metric_for_best_model="syntax/preference"`.
 
     Args:
         trainer: the one to which it is added.
@@ -270,6 +278,9 @@ class SyntaxCallback(transformers.TrainerCallback):
             )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        # whoever stops early reads the numbers that this one adds
+        handler = self.trainer.callback_handler
+        handler.callbacks = [self, *(other for other in handler.callbacks if other is not self)]
         if isinstance(self.every, int) and state.global_step == 0:
             self._log(state, control)
 
@@ -278,9 +289,13 @@ class SyntaxCallback(transformers.TrainerCallback):
         if isinstance(self.every, int) and (step % self.every == 0 or step == state.max_steps):
             self._log(state, control)
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self.every == EVALUATION:
-            self._log(state, control)
+    def on_evaluate(self, args: Any, state: Any, control: Any, **shared: Any) -> None:
+        best = (args.metric_for_best_model or "").removeprefix("eval_")
+        if self.every == EVALUATION or best.startswith(PREFIX):
+            numbers = self._log(state, control)
+            if self.failed and best.startswith(PREFIX):
+                numbers = {best: math.nan}  # without it the training would end
+            shared["metrics"].update({f"eval_{name}": of for name, of in numbers.items()})
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.every == SAVE:
@@ -291,19 +306,28 @@ class SyntaxCallback(transformers.TrainerCallback):
             if state.is_world_process_zero and written.exists():
                 state.save_to_json(str(written))
 
-    def _log(self, state: Any, control: Any) -> None:
-        """Evaluate and log in the main process, while the others wait."""
-        if state.is_world_process_zero and not self.failed:
-            asked = control.should_log
-            try:
-                if self.trainer.is_fsdp_enabled or self.trainer.is_deepspeed_enabled:
-                    raise ModelError(
-                        "its weights are spread over processes: evaluate what it saves"
-                    )
-                self.trainer.log(evaluate(self.trainer.model, self.tokenizer, **self.options))
-            except Exception as error:  # whatever it is, it must not end a training
-                self.failed = True
-                logger.warning("syntax is not evaluated any more: %s", error_line(error))
-            control.should_log = asked  # logging takes back what the trainer was about to log
+    def _log(self, state: Any, control: Any) -> dict[str, float]:
+        """The numbers of this step, evaluated and logged once: by the main process, for which the
+        others wait, or by all of those over which the weights are spread."""
+        for entry in reversed(state.log_history):
+            if entry["step"] == state.global_step and f"{PREFIX}functions" in entry:
+                return {name: entry[name] for name in entry if name.startswith(PREFIX)}
+        if self.failed:
+            return {}
+        numbers: dict[str, float] = {}
+        model = self.trainer.model_wrapped
+        try:
+            if state.is_world_process_zero or is_spread(model):
+                numbers = evaluate(model, self.tokenizer, **self.options)
+        except Exception as error:  # whatever it is, it must not end a training
+            logger.warning("syntax is not evaluated any more: %s", error_line(error))
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.barrier()
+            shared = [numbers]
+            torch.distributed.broadcast_object_list(shared)
+            (numbers,) = shared
+        self.failed = not numbers
+        if numbers:
+            asked = control.should_log
+            self.trainer.log(numbers)
+            control.should_log = asked  # logging takes back what the trainer was about to log
+        return numbers

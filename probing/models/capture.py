@@ -83,6 +83,9 @@ _listener: ContextVar[tuple[Listener, torch.dtype | None] | None] = ContextVar(
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
 
 
+_virtual: ContextVar[int] = ContextVar("virtual", default=0)
+
+
 @contextlib.contextmanager
 def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
     token = variable.set(value)
@@ -106,6 +109,12 @@ def listen(
     precision and softmax in this one, so that they are the same bits.
     """
     return _set(_listener, (listener, softmax))
+
+
+def behind(count: int) -> contextlib.AbstractContextManager[None]:
+    """Let the texts stand behind so many virtual tokens, which are in no row or column that a
+    listener gets: what rows give them goes to no sub-token."""
+    return _set(_virtual, count)
 
 
 def attention(
@@ -166,6 +175,23 @@ def attention(
             softmax=softmax or torch.float32,
         )
 
+    virtual = _virtual.get()
+    first = query.shape[2] - key.shape[2] + virtual  # the query of the first sub-token
+
+    def of_text(
+        inputs: slice,
+        positions: Tensor | None,
+        columns: int | None = None,
+        /,
+        softmax: torch.dtype | None = None,
+    ) -> Tensor:
+        """Rows and columns of sub-tokens alone."""
+        every = torch.arange(query.shape[2] - first, device=query.device)[None]
+        of_rows = (every if positions is None else positions) + first
+        most = None if columns is None else columns + virtual
+        shape = len(query[inputs]), -1
+        return rows(inputs, of_rows.expand(shape), most, softmax=softmax)[..., virtual:]
+
     def output_of(maps: Tensor) -> Tensor:
         values = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, S, D)
         return (maps.to(value.dtype) @ values[: len(maps)]).transpose(1, 2)
@@ -174,7 +200,7 @@ def attention(
     replacement = None
     if listening is not None:
         listener, softmax = listening
-        replacement = listener(partial(rows, softmax=softmax))
+        replacement = listener(partial(of_text if virtual else rows, softmax=softmax))
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
         every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
         at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
@@ -194,6 +220,10 @@ def attention(
             position_bias=position_bias,
         )
     if replacement is not None:
+        if virtual:
+            whole = rows(slice(len(replacement)), None)
+            whole[:, :, first:, virtual:] = replacement
+            replacement = whole
         output[: len(replacement)] = output_of(replacement)
     editor = _editor.get()
     if editor is not None:

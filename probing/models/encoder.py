@@ -62,11 +62,13 @@ class Encoder(LoadedModel):
     def __init__(self, loaded: Loaded):
         super().__init__(loaded)
         self.model = body_of(loaded.model)
+        # FSDP gathers weights where the whole model is run
+        self._run = loaded.model if self.spread else self.model
         # the encoder of fsmt has none of its own
         config: Any = getattr(self.model, "config", loaded.model.config)
         self.family = config.model_type
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
-        self._options = without_cache(self.model)
+        self._options = without_cache(self._run)
         self.begin: int | None = None
 
     @property
@@ -129,8 +131,8 @@ class Encoder(LoadedModel):
     def run(self, inputs: Batch, attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as
         `attention`."""
-        with borrowed(self.model), attention_of(self.model, attention):
-            return self.model(**inputs, **self._options, **options, return_dict=True)
+        with borrowed(self._run, self.prompt), attention_of(self.model, attention):
+            return self._run(**inputs, **self._options, **options, return_dict=True)
 
 
 @contextlib.contextmanager
@@ -251,6 +253,8 @@ class LanguageModel(Encoder):
             raise ModelError(
                 f"the heads of {self.name} cannot be silenced: silencing needs our attention function, and {self.why}"
             )
+        if self.prompt is not None:
+            raise ModelError(f"the heads of {self.name} cannot be silenced: it has virtual tokens")
         if self.heads < 2:
             raise ModelError(
                 f"{self.name} has one attention head in each layer, and no other to compare it with"

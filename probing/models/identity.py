@@ -31,9 +31,14 @@ _NOT_ATTENTION = {*transformers.PreTrainedConfig().to_dict(), "use_cache"} - {"m
 
 
 def digest_of(
-    model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase
+    model: transformers.PreTrainedModel,
+    tokenizer: transformers.PreTrainedTokenizerBase,
+    prompt: Any = None,
 ) -> str:
-    """SHA-256 over the body of a model, its configuration and its tokenizer."""
+    """SHA-256 over the body of a model, its configuration and its tokenizer, and the virtual tokens
+    of a PEFT model, if there are any."""
+    if prompt is not None:
+        return _digest(digest_of(model, tokenizer), prompt.prompt_encoder.state_dict())
     body = body_of(model)
     config: Any = getattr(body, "config", model.config)  # the encoder of fsmt has none of its own
     return _digest(
@@ -59,7 +64,7 @@ def is_revision(model: LoadedModel, revision: str) -> bool:
     has."""
     if revision == model.revision:
         return True
-    digest = digest_of(model.model, model.tokenizer)
+    digest = digest_of(model.model, model.tokenizer, model.prompt)
     if HEAD_MARK in revision:
         digest += HEAD_MARK + digest_of_head(model.model, model.tokenizer)
     return revision == digest

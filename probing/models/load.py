@@ -51,6 +51,7 @@ from probing.models.location import Location, ModelSource, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
 from probing.models.untrusted import check_parts, check_size
+from probing.models.wrapped import adapted, unwrapped
 
 
 def load(model: ModelSource, **options: Any) -> Encoder:
@@ -173,12 +174,18 @@ CAUSAL_HEAD = Head(
 )
 
 
-def head_of_class(kind: type) -> Head | None:
-    """The language-model head that models of a class have; None without any."""
-    names = {parent.__name__ for parent in kind.__mro__}
-    return next(
-        (head for head in (MASKED_HEAD, CAUSAL_HEAD) if names & {*head.names.values()}), None
-    )
+def head_in(model: Any) -> Head | None:
+    """The language-model head of a model in memory, which may be of a class that transformers does
+    not know; None without any."""
+    names = {parent.__name__ for parent in type(model).__mro__}
+    known = (head for head in (MASKED_HEAD, CAUSAL_HEAD) if names & {*head.names.values()})
+    if (head := next(known, None)) is not None:
+        return head
+    if getattr(model, "lm_head", None) is None and model.get_output_embeddings() is None:
+        return None
+    if any("MaskedLM" in name for name in names):
+        return MASKED_HEAD
+    return CAUSAL_HEAD if names & {"GenerationMixin"} else None
 
 
 def _head_of(config: transformers.PreTrainedConfig, name: str) -> Head:
@@ -231,7 +238,8 @@ def _loaded(
             weights = with_random_weights(weights, random_weights, head.auto if head else AutoModel)
         if target is not None:
             torch.nn.Module.to(weights, target)
-    return loaded._replace(model=weights), head
+    prompt = None if random_weights is not None else loaded.prompt
+    return loaded._replace(model=weights, prompt=prompt), head
 
 
 def _of_files(
@@ -239,7 +247,8 @@ def _of_files(
 ) -> tuple[Loaded, Head | None]:
     """A model from its files; of a head, no weights may be missing."""
     files = described(model, revision)
-    head = _head_of(files.config, files.name) if with_head else None
+    # the names of an adapter's weights are those in a model with its head
+    head = _head_of(files.config, files.name) if with_head or files.adapter else None
     with loading(model), quiet(files.name):
         check_size(files.source, files.config)
         weights, info = (head.auto if head else AutoModel).from_pretrained(
@@ -254,12 +263,21 @@ def _of_files(
             **({"attn_implementation": "eager"} if eager else {}),
         )
         missing = check_weights(weights, info)
+        weights, prompt = adapted(weights, files.adapter) if files.adapter else (weights, None)
     if head and missing:
         raise head.missing(files.name, lacking(missing))
-    known = files.revision or digest_of(weights, files.tokenizer)
+    known = files.revision or digest_of(weights, files.tokenizer, prompt)
     of_head = digest_of_head(weights, files.tokenizer) if head and not files.revision else ""
     return Loaded(
-        weights, files.tokenizer, files.name, known, dtype, max_length, files.quantization, of_head
+        weights,
+        files.tokenizer,
+        files.name,
+        known,
+        dtype,
+        max_length,
+        files.quantization,
+        of_head,
+        prompt,
     ), head
 
 
@@ -271,7 +289,7 @@ def _of_pair(
         raise ModelError(
             f"the model is a tuple of {len(pair)}, expected two: a transformers model and its tokenizer"
         )
-    model, tokenizer = pair
+    (model, prompt), tokenizer = unwrapped(pair[0]), pair[1]
     _check_pair(model, tokenizer, dtype)
     kind = type(model).__name__
     # its name is that of its folder, its Hub id, or its class
@@ -279,10 +297,11 @@ def _of_pair(
     name = Path(name).resolve().name if Path(name).is_dir() else name
     head, of_head = None, ""
     if with_head:
-        usual, head = _head_of(model.config, name), head_of_class(type(model))
-        if head is None:
+        head = head_in(model)
+        if head is None or model.config.is_encoder_decoder:
+            usual = _head_of(model.config, name)
             raise usual.missing(name, f"it is a {kind}; load it with {usual.auto.__name__}")
-        of_head = digest_of_head(model, tokenizer)
+        of_head = "" if isinstance(pair, Changing) else digest_of_head(model, tokenizer)
     if eager:
         with attention_of(model, "eager"):
             if model.config._attn_implementation != "eager":
@@ -290,9 +309,21 @@ def _of_pair(
                     f"{kind} fixes its attention when it is built, and this one has "
                     f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
                 )
+    revision = CHANGING if isinstance(pair, Changing) else digest_of(model, tokenizer, prompt)
     return Loaded(
-        model, tokenizer, name, digest_of(model, tokenizer), dtype, max_length, head=of_head
+        model, tokenizer, name, revision, dtype, max_length, head=of_head, prompt=prompt
     ), head
+
+
+CHANGING = "in training"
+
+
+class Changing(NamedTuple):
+    """A model and its tokenizer, whose weights change: no digest of them is made, and no result of
+    them is kept."""
+
+    model: Any
+    tokenizer: Any
 
 
 def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
@@ -323,7 +354,7 @@ class Described(NamedTuple):
     signatures.
 
     `revision`: the commit, or the SHA-256 of a GGUF file; of a folder empty, until its weights are
-    loaded.
+    loaded. `adapter`: the folder of one of PEFT, whose base model is at `source`; or empty.
     """
 
     source: Location
@@ -332,6 +363,7 @@ class Described(NamedTuple):
     name: str
     revision: str
     quantization: str
+    adapter: str = ""
 
 
 _WRONG_SPLIT = "fix_mistral_regex"
@@ -348,21 +380,27 @@ def described(model: str, revision: str | None) -> Described:
             folder = gguf_file.converted(Path(source.path), sha256(Path(source.path)))
             quantization = gguf_file.quantization_of(folder)
             source = Location(str(folder), name, None)
+        adapter, pieces = "", source
+        if source.base is not None:
+            adapter, source = source.path, source.base
+            if not (Path(adapter) / "tokenizer_config.json").exists():
+                pieces = source
         options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
         config = AutoConfig.from_pretrained(source.path, **options)
         check_parts(config)
-        fields = get_tokenizer_config(source.path, revision=source.commit)
+        options["revision"] = pieces.commit
+        fields = get_tokenizer_config(pieces.path, revision=pieces.commit)
         tokenizer: Any
         if fields.get("tokenizer_class") == "CubertTokenizer":
-            commit = source.commit or "main"
-            tokenizer = CubertTokenizer.from_pretrained(source.path, revision=commit)
+            commit = pieces.commit or "main"
+            tokenizer = CubertTokenizer.from_pretrained(pieces.path, revision=commit)
         else:
-            tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
+            tokenizer = AutoTokenizer.from_pretrained(pieces.path, config=config, **options)
             others = [warning for warning in warnings if _WRONG_SPLIT not in warning]
             if others != warnings:
                 warnings[:] = others
                 options |= {_WRONG_SPLIT: True}
-                tokenizer = AutoTokenizer.from_pretrained(source.path, config=config, **options)
+                tokenizer = AutoTokenizer.from_pretrained(pieces.path, config=config, **options)
                 warn_once(
                     f"{name}: its tokenizer has the split that is known to be wrong for Mistral's models, and is read "
                     "with theirs (fix_mistral_regex); to keep it, load both, and give the pair"
@@ -371,7 +409,7 @@ def described(model: str, revision: str | None) -> Described:
             raise ModelError(
                 f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
             )
-        return Described(source, config, tokenizer, name, known, quantization)
+        return Described(source, config, tokenizer, name, known, quantization, adapter)
 
 
 def _device_named(name: str | torch.device | None) -> torch.device:

@@ -21,6 +21,7 @@ from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_dataset.safe_files import printable
 from probing.models.subtokens import encode, positions, tells_characters
 from probing.models.transfer import send
+from probing.models.wrapped import is_spread, prompted, virtual_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,8 @@ class Loaded(NamedTuple):
 
     `dtype`: the precision in which it runs; `max_length`: the most sub-tokens of a text;
     `quantization`: the type of the weights in its file, such as Q4_1, if they were quantized;
-    `head`: the digest of its head, where the revision does not cover it.
+    `head`: the digest of its head, where the revision does not cover it; `prompt`: the PEFT model
+    whose virtual tokens stand before each text, if there is one.
     """
 
     model: Any
@@ -92,6 +94,7 @@ class Loaded(NamedTuple):
     max_length: int = PAPER_LENGTH
     quantization: str = ""
     head: str = ""
+    prompt: Any = None
 
 
 class LoadedModel:
@@ -99,7 +102,8 @@ class LoadedModel:
 
     `model`: the part that is run; `family`: its `model_type`; `precision`: of signatures, such as
     `float32 of Q4_1`; `vocabulary`: the number of its embeddings; `longest`: the most sub-tokens,
-    special tokens included, of a function; `checks`: the self-check, which whoever loads it makes.
+    special tokens included, of a function; `spread`: whether its weights are those of several
+    processes, which all run it; `checks`: the self-check, which whoever loads it makes.
     The model is left unchanged: what a run changes, such as evaluation mode, is restored when the
     run ends or fails.
     """
@@ -114,12 +118,15 @@ class LoadedModel:
             max_length,
             quantization,
             _,
+            self.prompt,
         ) = loaded
         self.precision = f"{self.dtype} of {quantization}" if quantization else self.dtype
         model, tokenizer = loaded.model, loaded.tokenizer
+        self.spread = is_spread(model)
         self.family = model.config.model_type
         self.device = next(model.parameters()).device
-        self.longest = min(max_length, positions_of(model) or max_length)
+        ahead = virtual_tokens(self.prompt)
+        self.longest = min(max_length, (positions_of(model) or max_length + ahead) - ahead)
         self.vocabulary = vocabulary_of(model)
         padding = tokenizer.pad_token_id
         # decoders often have no padding token, or one without a row in the embeddings; padding is
@@ -318,9 +325,10 @@ _HELD = "_modules", "_buffers", "_forward_hooks"
 
 
 @contextlib.contextmanager
-def borrowed(model: Any) -> Iterator[None]:
-    """Run the model in evaluation mode, without gradients, and compute float32 products in float32,
-    without TF32; afterwards each part has the attributes that it had.
+def borrowed(model: Any, prompt: Any = None) -> Iterator[None]:
+    """Run the model in evaluation mode, without gradients and compiled code, and compute float32
+    products in float32, without TF32; with virtual tokens, if there is a `prompt`. Afterwards each
+    part has the attributes that it had.
 
     Those are its mode; the kind of attention, which BigBird changes for good on a short text; the
     frequencies of rotary positions that were scaled for a long one; and the hooks with which
@@ -328,13 +336,19 @@ def borrowed(model: Any) -> Iterator[None]:
     """
     parts = [
         (part, dict(vars(part)), [dict(vars(part)[name]) for name in _HELD])
-        for part in model.modules()
+        for part in [*model.modules(), *(prompt.modules() if prompt is not None else ())]
     ]
     precision = torch.get_float32_matmul_precision()
-    model.eval()
+    for part, _, _ in parts:
+        part.training = False
+        vars(part).pop("_compiled_call_impl", None)
+    if prompt is not None:
+        model.base_model.forward = prompted(model.base_model, prompt)
     torch.set_float32_matmul_precision("highest")
     try:
-        with torch.inference_mode():
+        # weights that FSDP gathers here are those of the next step, too, which no tensor of
+        # torch.inference_mode() can be
+        with torch.no_grad():
             yield
     finally:
         torch.set_float32_matmul_precision(precision)

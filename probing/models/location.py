@@ -8,8 +8,9 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import huggingface_hub  # its clients take long to import, and are where they are used
 from huggingface_hub.errors import (
@@ -22,7 +23,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.safe_files import printable
-from probing.models.files import check_whole, digest_of_files, files, sha256
+from probing.models.files import check_whole, digest_of_files, files, json_object, sha256
 from probing.models.subtokens import no_panic
 
 ModelSource = StrPath | tuple
@@ -91,19 +92,24 @@ class Location(NamedTuple):
     """The folder or Hub id that transformers loads a model from; its name in signatures; its commit
     on the Hub.
 
-    `is_gguf`: `path` is a GGUF file instead, on disk.
+    `is_gguf`: `path` is a GGUF file instead, on disk; `base`: of an adapter of PEFT in the folder
+    `path`, the location of its base model.
     """
 
     path: str
     name: str
     commit: str | None
     is_gguf: bool = False
+    base: Any = None
 
     def contents(self) -> str:
         """The commit, or a digest of all files: caches find a model by it without loading it."""
         if self.commit is not None:
             return self.commit
-        return sha256(Path(self.path)) if self.is_gguf else digest_of_files(Path(self.path))
+        if self.is_gguf:
+            return sha256(Path(self.path))
+        own = digest_of_files(Path(self.path))
+        return own if self.base is None else f"{own}{ADAPTED}{self.base.contents()}"
 
 
 _NOWHERE = "no such folder, and no such model on the Hub that can be reached"
@@ -162,23 +168,50 @@ def _in_folder(folder: Path, revision: str | None) -> Location:
                 + (f", one of {', '.join(known)}" if known else ", but there is none")
             )
         folder /= revision
+    if (folder / ADAPTER).exists() and not any(folder.glob("model*.safetensors")):
+        files(folder)
+        return Location(str(folder), name, None, base=_base_of(folder))
     if not (folder / "config.json").exists():
         ggufs = sorted(path.name for path in folder.iterdir() if is_gguf(path.name))
         if ggufs:
             gguf = _only_gguf(ggufs)
             check_whole(folder / gguf)
             return Location(str(folder / gguf), gguf, None, is_gguf=True)
-        if not (folder / "adapter_config.json").exists():
-            if steps := checkpoints_in(folder):
-                raise ModelError(
-                    f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path"
-                )
+        if steps := checkpoints_in(folder):
             raise ModelError(
-                "the folder has no config.json: expected what save_pretrained() writes, a GGUF file, or a folder of "
-                "checkpoints"
+                f"it is a folder of checkpoints: name one of {', '.join(steps)} with --revision, or its path"
             )
+        raise ModelError(
+            "the folder has no config.json: expected what save_pretrained() writes, a GGUF file, or a folder of "
+            "checkpoints"
+        )
     files(folder)  # raises at once if some are outside
     return Location(str(folder), name, None)
+
+
+ADAPTER = "adapter_config.json"
+"""The file that makes a folder without weights of a model an adapter of PEFT."""
+
+ADAPTED = " on "
+"""Between the digests of an adapter and of its base model."""
+
+_MERGE = "or merge both with merge_and_unload(), and give what save_pretrained() then writes"
+
+
+def _base_of(folder: Path) -> Location:
+    """The base model of the adapter in a folder."""
+    base = json_object(folder / ADAPTER).get("base_model_name_or_path")
+    if not base or not isinstance(base, str):
+        raise ModelError(f"it is an adapter that does not name its base model: name it, {_MERGE}")
+    try:
+        location = locate(base)
+    except (ModelError, OSError, HFValidationError) as error:
+        raise ModelError(
+            f"it is an adapter of {base}, which cannot be read ({error}): put it there, {_MERGE}"
+        ) from error
+    if location.is_gguf or location.base:
+        raise ModelError(f"it is an adapter of {base}, which is no plain model: {_MERGE[3:]}")
+    return location
 
 
 def _on_hub(model: str, gguf: str, revision: str | None, request: str) -> Location:
@@ -200,6 +233,10 @@ def _on_hub(model: str, gguf: str, revision: str | None, request: str) -> Locati
     except EntryNotFoundError:
         there = huggingface_hub.HfApi().list_repo_files(model, revision=revision)
         ggufs = [name for name in there if is_gguf(name)]
+        if ADAPTER in there and not gguf:
+            raise ModelError(
+                f"it is an adapter: give the folder of `hf download {model}`, {_MERGE}"
+            ) from None
         if gguf or not ggufs:
             raise
         return _on_hub(model, _only_gguf(ggufs), revision, request)
@@ -223,7 +260,8 @@ def _only_gguf(ggufs: Sequence[str]) -> str:
 
 def checkpoints_in(folder: Path) -> list[str]:
     """The names of the folders in a local folder that are models, sorted."""
-    return sorted(config.parent.name for config in folder.glob("*/config.json"))
+    configs = chain(folder.glob("*/config.json"), folder.glob(f"*/{ADAPTER}"))
+    return sorted({config.parent.name for config in configs})
 
 
 REQUEST = "refs/pr/"
@@ -319,7 +357,8 @@ def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
     """
     folder = Path(model)
     names = list(dict.fromkeys(revisions))
-    if not names and folder.is_dir() and not (folder / "config.json").exists():
+    whole = (folder / "config.json", folder / ADAPTER)
+    if not names and folder.is_dir() and not any(file.exists() for file in whole):
         names = sorted(checkpoints_in(folder), key=lambda name: (step_of(name) or 0, name))
     if len(names) < 2:
         name = names[0] if names else None

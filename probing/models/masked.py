@@ -60,7 +60,7 @@ class ScoringModel(LoadedModel):
             raise ModelError(
                 f"{self.name} has no mask token{among}: use a masked language model, with its own tokenizer"
             )
-        self.why = ""
+        self.why = "its weights are spread over processes" if self.spread else ""
         self._body_options = without_cache(self.model.base_model)
         self._options = without_cache(self.model)
         self._at_once = _MOST_LOGITS // int(min(self.vocabulary, _MOST_LOGITS))
@@ -88,7 +88,7 @@ class ScoringModel(LoadedModel):
     ) -> Iterator[tuple[slice, Tensor]]:
         """The logits at some positions of a batch: some of these, in order, with their float32 (m,
         vocabulary)."""
-        with borrowed(self.model):
+        with borrowed(self.model, self.prompt):
             if self.why:
                 yield slice(None), self.everywhere(inputs, rows, columns)
                 return
@@ -102,7 +102,7 @@ class ScoringModel(LoadedModel):
     def everywhere(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """The same logits, float32 (M, vocabulary), of those that the model reports for all
         positions."""
-        with borrowed(self.model):
+        with borrowed(self.model, self.prompt):
             return (
                 self.model(**{**self._options, **inputs}, return_dict=True)
                 .logits[rows, columns]
@@ -217,7 +217,8 @@ class ScoringModel(LoadedModel):
         else:
             meaning = "it predicts a mask from the sub-tokens before it only, as decoders do"
             self.require("masks see what is behind", moved_by > 1e-6, moved_text, meaning)
-        self._examine_output(both, rows, columns, batched)
+        if not self.why:
+            self._examine_output(both, rows, columns, batched)
         return self
 
 
@@ -329,6 +330,8 @@ class InfillingModel(ScoringModel):
 
     def __init__(self, loaded: Loaded):
         super().__init__(loaded, masked=False)
+        if self.prompt is not None:
+            raise ModelError(f"{self.name} has virtual tokens, after which no holes are filled")
         convention = convention_of(self.tokenizer)
         if convention is None:
             known = "; ".join(other.models for other in CONVENTIONS)

@@ -104,9 +104,16 @@ class Session:
     def place(self) -> Path | None:
         """The folder or file of the model; None for one on the Hub or embedded, and where a pair is
         of neither."""
-        name = self.model if isinstance(self.model, str) else self.model[0].config.name_or_path
-        path = Path(name, self.revision or "") if isinstance(self.model, str) else Path(name)
-        return path.resolve() if name and path.exists() else None
+        if isinstance(self.model, str):
+            path = Path(self.model, self.revision or "")
+        else:
+            from probing.models.wrapped import unwrapped  # torch takes seconds to import
+
+            name = unwrapped(self.model[0]).model.config.name_or_path
+            if not name:
+                return None
+            path = Path(name)
+        return path.resolve() if path.exists() else None
 
     def encoder(self, random_weights: int | None = None) -> Encoder:
         """The body of the model, or one with initial weights drawn by a seed."""
