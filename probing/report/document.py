@@ -156,7 +156,9 @@ class Table:
 
     def _cells_of(self, row: Any) -> list[Cell]:
         values = row if isinstance(row, list) else [column.of(row) for column in self.columns]
-        return [in_cell(value, column.kind) for value, column in zip(values, self.columns)]
+        return [
+            in_cell(value, column.kind) for value, column in zip(values, self.columns, strict=True)
+        ]
 
     @property
     def file(self) -> str:

@@ -12,6 +12,8 @@ A block of columns has `use`, the name of columns that several tables share; `wh
 must be true; or `for` and `in`: the columns are repeated for each item of a word, which is looked
 up in the row, behind the key `at` of the block if it has one; a word that has items for each such key,
 or item of the block around it, stands for those of that one. Texts name words in braces.
+
+A column that no row of a table has is a LookupError.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 @cache
 def _specs() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("specs.toml").read_text(encoding="utf-8"))
+
+
+_MISSING = object()
 
 
 def table(
@@ -57,11 +62,17 @@ def table(
     """
     known = _specs()["table"][spec]
     words = {**shared_words(), **words}
+    rows = list(rows)
+    columns = list(_columns(known["columns"], words))
+    records = [row for row in (*rows, *totals) if not isinstance(row, list)]
+    for column in columns:
+        if records and all(column.of(row, _MISSING) is _MISSING for row in records):  # type: ignore[call-arg]
+            raise LookupError(f"no row of the table {spec} has its column {column.full_name}")
     return Table(
         name or spec,
         _text(known.get("title", ""), words),
-        list(_columns(known["columns"], words)),
-        list(rows),
+        columns,
+        rows,
         _text(known.get("notes", ""), words),
         filters=words.get("filters", known.get("filters", 0)),
         filed=filed,
@@ -134,13 +145,14 @@ def _column(
     )
 
 
-def _value(items: Sequence[str], names: Sequence[str], row: Any) -> Any:
-    """What stands in a row behind some keys and names; None where there is nothing."""
-    for item in items:
-        row = None if row is None else row.get(item)
-    for name in names:
+def _value(items: Sequence[str], names: Sequence[str], row: Any, missing: Any = None) -> Any:
+    """What stands in a row behind some keys and names: None where nothing does, and `missing` where
+    there is no such key."""
+    for place, name in enumerate((*items, *names)):
+        if row is None or row is missing:
+            return row
         if isinstance(row, Mapping):
-            row = row.get(name)
-        elif row is not None:
-            row = getattr(row, name)
+            row = row.get(name, missing)
+        else:
+            row = row.get(name) if place < len(items) else getattr(row, name)
     return row

@@ -70,7 +70,7 @@ class Prepared(NamedTuple, Generic[F]):
 
 ANY_BATCHES = "numbers are the same in any batches, but for near ties"
 
-NOT_ASKED = "not asked"
+NO_SETTING = "no setting"
 """In the metadata of a field of an experiment: why it is no setting. No number depends on it, or the
 key of a run has it otherwise."""
 
@@ -80,21 +80,21 @@ class Experiment(ABC, Generic[F, R]):
     """One instrument, on one model and the functions of one split.
 
     Every field is a setting of the result, and in the key of its run in the cache, unless its
-    metadata say why it is NOT_ASKED. RESULT: what it gives; PART: functions per part of the ledger, the most that an
+    metadata say why it is NO_SETTING. RESULT: what it gives; PART: functions per part of the ledger, the most that an
     interrupted run loses. `ran`: whether any part was run, and not read.
     """
 
     RESULT: ClassVar[type[Result]]
     PART: ClassVar[int] = 8
 
-    session: Session = field(metadata={NOT_ASKED: "the key has all of it that counts"})
-    data: Functions = field(metadata={NOT_ASKED: "the key has its name, part, control and labels"})
-    ran: bool = field(default=False, init=False, metadata={NOT_ASKED: "how a run went"})
+    session: Session = field(metadata={NO_SETTING: "the key has all of it that counts"})
+    data: Functions = field(metadata={NO_SETTING: "the key has its name, part, control and labels"})
+    ran: bool = field(default=False, init=False, metadata={NO_SETTING: "how a run went"})
 
     @classmethod
     def asked_fields(cls) -> list[str]:
         """The names of the fields that are settings."""
-        return [each.name for each in fields(cls) if NOT_ASKED not in each.metadata]
+        return [each.name for each in fields(cls) if NO_SETTING not in each.metadata]
 
     @property
     def learned_from(self) -> Mapping[str, str | None]:

@@ -27,6 +27,7 @@ from probing.instruments.masking.result import (
     MaskingLedger,
     MaskResult,
 )
+from probing.models import cache_dir
 from probing.models.masked import MaskedModel
 
 pytestmark = pytest.mark.slow
@@ -238,6 +239,7 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(
     spans = mask(model, dataset_folder, **few, control="spans")
     assert (len(masked), spans.settings.control) == (2 * runs, "spans")
     monkeypatch.setattr(job, "parser_version", lambda language: "another")
+    monkeypatch.setattr(cache_dir, "_required", lambda: {"tree-sitter-python": "another"})
     assert mask(model, dataset_folder, **few).run.parser == "another"
     assert len(masked) == 3 * runs > 0
 

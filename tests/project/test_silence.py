@@ -32,7 +32,7 @@ from probing.models.location import TINY, TINY_DECODER
 from probing.paper import reproduce
 from probing.report.report import report
 from probing.runs import experiment
-from probing.runs.experiment import NOT_ASKED
+from probing.runs.experiment import NO_SETTING
 from probing.runs.session import Session
 
 pytestmark = pytest.mark.slow
@@ -558,7 +558,7 @@ def test_of_experiments(name, calls, tmp_path, monkeypatch):
         other = "x" if value is None else [] if isinstance(value, list) else not value
         found.clear()
         experiment._slot(replace(of, **{each.name: other}))
-        assert (found[0][1] == key) == (NOT_ASKED in each.metadata), each.name
+        assert (found[0][1] == key) == (NO_SETTING in each.metadata), each.name
 
 
 FUNCTION_OF = {

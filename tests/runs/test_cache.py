@@ -173,7 +173,7 @@ def test_a_field_of_an_experiment_counts_unless_it_says_why_not(place, tiny_mode
 @pytest.mark.parametrize("name", INSTRUMENTS)
 def test_what_is_in_no_key_says_why(name):
     kind = INSTRUMENTS[name].experiment
-    reasons = {each.name: each.metadata.get(experiment.NOT_ASKED) for each in fields(kind)}
+    reasons = {each.name: each.metadata.get(experiment.NO_SETTING) for each in fields(kind)}
     assert {*kind.asked_fields()} == {each for each, reason in reasons.items() if reason is None}
     assert {each for each, reason in reasons.items() if reason is not None} <= {
         *("session", "data", "ran"),

@@ -27,7 +27,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.models.location import ModelSource, checkpoints, trainings
 from probing.runs.data import read_functions, rows
-from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, Prepared, run
+from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     PART = 64
 
     direction: str | None = None
-    batch_tokens: int | None = field(default=None, metadata={NOT_ASKED: ANY_BATCHES})
+    batch_tokens: int | None = field(default=None, metadata={NO_SETTING: ANY_BATCHES})
 
     @cached_property
     def encoder(self) -> Encoder:

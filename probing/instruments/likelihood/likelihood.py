@@ -53,7 +53,7 @@ from probing.instruments.masking.mask import chosen_types
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language, exact_offsets
 from probing.runs.data import Functions, pairs, read_functions, read_validation
-from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, F, Prepared, R, run
+from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, F, Prepared, R, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Scoring(Experiment[F, R]):
 
     PART = 128
 
-    batch_tokens: int | None = field(default=None, metadata={NOT_ASKED: ANY_BATCHES})
+    batch_tokens: int | None = field(default=None, metadata={NO_SETTING: ANY_BATCHES})
 
     @cached_property
     def model(self) -> ScoringModel:

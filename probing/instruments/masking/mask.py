@@ -28,7 +28,7 @@ from probing.instruments.masking.restore import Restoration, RestoredCopy
 from probing.instruments.masking.result import DROPPED, ROW, MaskingLedger, MaskResult
 from probing.models.location import ModelSource
 from probing.runs.data import read_functions, rows
-from probing.runs.experiment import ANY_BATCHES, NOT_ASKED, Experiment, Prepared, run
+from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     random_weights: bool = False
     draws: int | None = None
     seed: int = 0
-    batch_tokens: int | None = field(default=None, metadata={NOT_ASKED: ANY_BATCHES})
+    batch_tokens: int | None = field(default=None, metadata={NO_SETTING: ANY_BATCHES})
 
     @property
     def _language(self) -> str:

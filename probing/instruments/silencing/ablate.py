@@ -32,7 +32,7 @@ from probing.instruments.silencing.silence import (
 )
 from probing.models.location import ModelSource
 from probing.runs.data import read_functions, read_validation
-from probing.runs.experiment import NOT_ASKED, Experiment, Prepared, run
+from probing.runs.experiment import NO_SETTING, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
     draws: int = DRAWS
     seed: int = 0
     probes: StrPath | None = field(
-        default=None, metadata={NOT_ASKED: "probes are the same wherever they are"}
+        default=None, metadata={NO_SETTING: "probes are the same wherever they are"}
     )
 
     @property
