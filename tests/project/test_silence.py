@@ -220,6 +220,12 @@ def reading(places, folder):
         told=lambda made: made.to_csv(),
     )
     yield Call(
+        probing.heads,
+        {"results": [places.one]},
+        {"results": [places.random]},
+        told=lambda made: made.to_csv(),
+    )
+    yield Call(
         report,
         {"results": [places.one], "output": folder / "report"},
         {
@@ -369,7 +375,7 @@ MEASURING = ("probe inform ablate carry mask surprise prefer probe_models probe_
 
 READING = ("baseline compare_labels load merge show show_labels annotate tokenize").split()
 
-READING_LONG = ("compare", "scores", "report", "show_masked")
+READING_LONG = ("compare", "scores", "heads", "report", "show_masked")
 
 IN_TRAINING = ("evaluate", "SyntaxCallback")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from inspect import signature
-from typing import get_args
 
 import pytest
 from support.toy_instrument import TOY, registered
@@ -23,7 +22,8 @@ def check(name, known):
     assert result.LEDGER.INSTRUMENT == name
     assert known.scores.endswith(f":{name}_rows")
     assert [*signature(known.rows).parameters] == ["files", "data"]
-    assert get_args(known.verifier.__orig_bases__[0]) == (experiment,)
+    assert known.publishes.endswith(f":of_{name}")
+    assert len(signature(known.numbers).parameters) == 2
     (shown, *_) = signature(known.parts).parameters.values()
     assert shown.annotation == result.__name__
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from probing.evidence.published import SCORED, Numbers
 from probing.evidence.scores import Slice, rows_by_result, shared_cells
-from probing.evidence.verify import Verifier
 from probing.instruments.registry import Instrument
 from probing.report.document import Column, Part, Table
 from probing.report.kinds import NAME, PERCENT
@@ -131,11 +131,8 @@ def _rows(result: ToyResult) -> Iterator[dict[str, Any]]:
 toy_rows = rows_by_result(ToyResult, _rows)
 
 
-class ToyVerifier(Verifier[Toy]):
-    TOLERANCE: ClassVar = {}
-
-    def published(self, ledger: ToyLedger) -> dict[str, np.ndarray]:
-        return {"whole": hits(ToyResult.from_ledger(ledger)).contributions("model")[0]}
+def of_toy(results: Mapping[str, Any], _claimed: object) -> Iterator[Numbers]:
+    yield Numbers("whole", hits(results[SCORED]), "model")
 
 
 def toy_parts(result: ToyResult) -> list[Part]:
@@ -153,5 +150,5 @@ def _cell(place: int, row: Sequence[Any]) -> Any:
 
 def registered() -> Instrument:
     """What stands in the registry."""
-    names = "Toy", "ToyResult", "toy_rows", "ToyVerifier", "toy_parts"
+    names = "Toy", "ToyResult", "toy_rows", "of_toy", "toy_parts"
     return Instrument(*(f"{__name__}:{name}" for name in names))
