@@ -306,13 +306,14 @@ def better(ledger: RankLedger) -> Choice:
 class BaselineResult:
     """The baselines of one split by both protocols.
 
-    `settings`: of the split that is scored; `picks`: protocol -> chosen predictors; `hits`:
-    protocol -> those of BASELINES that it has -> what it hits.
+    `settings`: of the split that is scored; `picks`: protocol -> chosen predictors; `ranks`: that
+    of each edge by each kind; `hits`: those of BASELINES that a protocol has -> what each hits.
     """
 
     settings: ScoredSplit
     direction: str
     picks: dict[str, Picks]
+    ranks: dict[str, RankLedger]
     hits: dict[str, dict[str, ChosenHits]]
 
 
@@ -333,10 +334,11 @@ def evaluate(
     as_published = {kind: published(only(same, kind), kind) for kind in LISTED}
     as_published[BEST_BASELINE] = published(same, BEST_BASELINE)
     by_context = context(validation, test, direction) if by_context is None else by_context
-    on_validation, as_held_out = chosen_on(validation, test, by_context.every, direction)
+    on_validation, unseen, as_held_out = chosen_on(validation, test, by_context.every, direction)
     picks = {PUBLISHED: on_test, HELD_OUT: on_validation}
     hits = {PUBLISHED: as_published, HELD_OUT: as_held_out}
-    return BaselineResult(test.settings, direction, picks, hits)
+    ranks = {PUBLISHED: same, HELD_OUT: unseen}
+    return BaselineResult(test.settings, direction, picks, ranks, hits)
 
 
 def chosen_on(
@@ -345,9 +347,9 @@ def chosen_on(
     by_context: ContextRanks,
     direction: str = HEAD_TO_DEPENDENT,
     useless: Offsets | None = None,
-) -> tuple[Picks, dict[str, ChosenHits]]:
-    """What is chosen on `validation`, filled without `useless` offsets, and each of BASELINES ->
-    what it hits of `test`. The best one is chosen by what the context baseline finds in functions
+) -> tuple[Picks, RankLedger, dict[str, ChosenHits]]:
+    """What is chosen on `validation`, filled without `useless` offsets, the ranks of `test`, and
+    each of BASELINES -> what it hits of `test`. The best one is chosen by what the context baseline finds in functions
     that it was not learned on."""
     picks = pick(validation, direction).filled(validation, useless)
     chosen = ledger(validation, picks, by_context.validation)
@@ -356,7 +358,7 @@ def chosen_on(
     for kind in KINDS:
         hits[kind] = held_out(only(chosen, kind), only(scored, kind), system=kind)
     hits[BEST_BASELINE] = apply(scored, better(chosen), BEST_BASELINE)
-    return picks, hits
+    return picks, scored, hits
 
 
 @checked

@@ -101,5 +101,5 @@ def rivals(
     ranks = (by_context or context(validation, test, direction)).beyond
     hard = ContextRanks(ranks.validation[:, to_choose_on], ranks.test[:, to_find])
     splits = validation.take(to_choose_on), test.take(to_find)
-    _, hits = baselines.chosen_on(*splits, hard, direction, offsets)
+    *_, hits = baselines.chosen_on(*splits, hard, direction, offsets)
     return {kind: _with_enough(of_kind) for kind, of_kind in hits.items()}

@@ -17,7 +17,6 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_dataset.schema import Edge
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.evidence import baselines
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.report.findings import Findings, Subject
@@ -136,7 +135,7 @@ class Functions:
         test = member.probed.test.ledger
         chosen = member.hits[HELD_OUT].choice
         rivals = member.splits.baselines
-        ranks = baselines.ledger(member.splits.edges["test"], rivals.picks[HELD_OUT])
+        ranks = rivals.ranks[HELD_OUT]
         best = rivals.hits[HELD_OUT][BEST_BASELINE].choice
         return EdgeHits(_found(test, chosen), _found(ranks, best))
 
