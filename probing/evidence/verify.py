@@ -40,7 +40,7 @@ from probing.instruments.attention.result import ProbeResult
 from probing.models.location import REQUEST, reference_of
 from probing.runs.data import find_data
 from probing.runs.experiment import run_again
-from probing.runs.ledger_file import ATTENTION, instrument_of
+from probing.runs.ledger_file import ATTENTION, instrument_of, without
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 
@@ -346,11 +346,10 @@ class _Runner(NamedTuple):
             rng = np.random.default_rng([self.seed or 0, len(places)])
             places = np.sort(rng.permutation(places)[: self.functions])
         verification.functions += len(places)
-        chosen = {*places.tolist()}
         of_part = claimed.ledger.only(places)
         results: list[Any] = []
         for experiment in experiments:
-            experiment.functions = [each for each in functions if each.index in chosen]
+            experiment.only(places)
             ledger = run_again(experiment).ledger
             if not results:
                 verification.checks.append(_check_rows(claimed, of_part, ledger, len(places)))
@@ -358,7 +357,8 @@ class _Runner(NamedTuple):
                 return []
             others = np.setdiff1d(claimed.ledger.function, places)
             if len(others):
-                parts = claimed.ledger.only(others), replace(ledger, settings=of_part.settings)
+                same = without(of_part.settings, ledger.COUNTS)
+                parts = claimed.ledger.only(others), replace(ledger, settings=same)
                 ledger = type(ledger).concatenate(parts)
             results.append(type(claimed).from_ledger(ledger))
         return results

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from codesyntax_dataset.arguments import StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.instruments.registry import INSTRUMENTS
-from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard
+from probing.runs.ledger_file import ShardRecord, kind_of, load_shard, split_shard, without
 from probing.runs.saved import Result, found_at
 
 
@@ -112,7 +112,7 @@ def _merged_run(run: Sequence[_Shard]) -> Any:
             f"`codesyntax {result.LEDGER.COMMAND}` as before with --shard {missing[0]}/{total}, and so on"
         )
     files = [by_number[number].file for number in sorted(by_number)]
-    loaded = [load_shard(file, result.LEDGER.load) for file in files]
+    loaded = [load_shard(file, result.LEDGER.open) for file in files]
     folder = files[0].parent
     record = loaded[0][1]
     whole = result.LEDGER.concatenate(table for table, _ in loaded)
@@ -122,4 +122,5 @@ def _merged_run(run: Sequence[_Shard]) -> Any:
 
 def _shared(shard: _Shard) -> dict[str, object]:
     """The settings that all shards of a run share."""
-    return {**shard.settings, "shards": shard.record.total, "parts": shard.record.parts}
+    shared = without(shard.settings, INSTRUMENTS[shard.instrument].result.LEDGER.COUNTS)
+    return {**shared, "shards": shard.record.total, "parts": shard.record.parts}

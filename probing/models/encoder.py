@@ -45,7 +45,8 @@ class Encoder(LoadedModel):
     no sub-token attends to a later one; `path`: `captured` if attention is read in our attention
     function, `eager` if that differs from what the model computes, for the reason in `why`;
     `begin`: the id of the token that is put before the text of a decoder, None if none is;
-    `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by the self-check.
+    `exact_offsets`: as in `probing.models.subtokens`; `examined`: the longest and the shortest text of
+    `selfcheck.examine_lengths`. All but the last two are set by the self-check.
     Of an encoder-decoder, `model` is the encoder; of a model with a head, the body.
 
     Decoders give most attention to the first token, whatever it is (Xiao et al. 2024, ICLR, section
@@ -70,6 +71,7 @@ class Encoder(LoadedModel):
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
         self._options = without_cache(self._run)
         self.begin: int | None = None
+        self.examined: tuple[np.ndarray, ...] = ()
 
     @property
     def path(self) -> str:

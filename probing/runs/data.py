@@ -191,6 +191,18 @@ class Functions(NamedTuple):
         return chain.from_iterable(rows(self.table, self.limit))
 
     @property
+    def places(self) -> np.ndarray:
+        """The places of the functions in the split."""
+        return _split_places(self.table, self.limit)
+
+    @property
+    def code_sizes(self) -> np.ndarray:
+        """The bytes of the code of each function of the split."""
+        import pyarrow.compute as pc  # most commands read no labels
+
+        return np.from_dlpack(pc.binary_length(self.table["code"]).combine_chunks()).astype(int)
+
+    @property
     def with_repositories(self) -> str:
         """The digest of `labels` and of the repository of each function, which folds are made by."""
         names = self.table["repo"].to_pylist() if "repo" in self.table.column_names else []
@@ -481,21 +493,23 @@ def _label_columns(table: pa.Table) -> list[str]:
     return list(PAIR_COLUMNS if _has_pairs(table) else FUNCTION_COLUMNS)
 
 
-def _labels(table: pa.Table, limit: Limit) -> pa.Table:
+def _labels(table: pa.Table, limit: Limit | np.ndarray) -> pa.Table:
     labels = table.select(_label_columns(table))
     return labels if limit is None else labels.take(_split_places(table, limit))
 
 
-def _split_places(table: pa.Table, limit: Limit) -> np.ndarray:
+def _split_places(table: pa.Table, limit: Limit | np.ndarray) -> np.ndarray:
     """The places in the split of the functions of a part."""
+    if isinstance(limit, np.ndarray):
+        return limit
     if isinstance(limit, Sample):
         return np.array(limit.places(len(table)), np.int64)
     return np.arange(len(table) if limit is None else min(limit, len(table)))
 
 
-def rows(table: pa.Table, limit: Limit) -> Iterator[list[Row]]:
-    """The rows of a part, some at a time, with the columns that probing needs, and the `index` of
-    each in the split.
+def rows(table: pa.Table, limit: Limit | np.ndarray) -> Iterator[list[Row]]:
+    """The rows of a part, or at some places in the split, some at a time, with the columns that
+    probing needs, and the `index` of each in the split.
 
     Raises DatasetError for a row that does not fit itself.
     """
@@ -529,7 +543,7 @@ def pairs(table: pa.Table, limit: Limit) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _chunks(table: pa.Table, limit: Limit) -> Iterator[list[Any]]:
+def _chunks(table: pa.Table, limit: Limit | np.ndarray) -> Iterator[list[Any]]:
     places = iter(_split_places(table, limit).tolist())
     for batch in _labels(table, limit).to_batches(max_chunksize=256):
         yield [{**row, "index": next(places)} for row in batch.to_pylist()]

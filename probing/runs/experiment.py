@@ -13,7 +13,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -30,7 +30,8 @@ from probing.models.cache_dir import versions
 from probing.models.device import default_device
 from probing.models.files import sha256
 from probing.runs.data import Functions, read_functions
-from probing.runs.ledger_file import Shard, load_shard, save_shard
+from probing.runs.in_advance import in_advance
+from probing.runs.ledger_file import Shard, load_shard, save_shard, without
 from probing.runs.processes import Processes
 from probing.runs.progress import progress
 from probing.runs.records import JsonObject
@@ -137,24 +138,38 @@ class Experiment(ABC, Generic[F, R]):
         readable: Sequence[F],
         skips: Counter[str],
         lacks: str,
+        **fields: Any,
+    ) -> Prepared[F]:
+        """What `prepare` returns, with a loaded model; raises LedgerError if no function is
+        `readable`: none that `lacks`. `fields`: as of `described`."""
+        if not readable:
+            raise self.empty(lacks, skips)
+        longest_first = sorted(readable, key=lambda function: (-len(function.ids), function.index))
+        return Prepared(self.described(model, skips, **fields), longest_first)
+
+    def empty(self, lacks: str, skips: Mapping[str, int]) -> LedgerError:
+        data = self.data
+        return LedgerError(
+            f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
+            f"{dict(skips) or 'none'}"
+        )
+
+    def described(
+        self,
+        model: Any,
+        skips: Mapping[str, int],
         *,
         settings: Mapping[str, Any] = {},
         run: Mapping[str, Any] = {},
         **more: Any,
-    ) -> Prepared[F]:
-        """What `prepare` returns, with a loaded model; raises LedgerError if no function is
-        `readable`: none that `lacks`.
+    ) -> Any:
+        """The provenance of the ledger, with a loaded model.
 
         `settings`, `run`, `more`: the fields of the settings, of the circumstances and of the
         provenance that other instruments do not have, except those `asked`.
         """
         data = self.data
         provenance = self.RESULT.PROVENANCE
-        if not readable:
-            raise LedgerError(
-                f"no {self.RESULT.UNIT} of {data.name}/{data.config}/{data.split} {lacks}; skipped: "
-                f"{dict(skips) or 'none'}"
-            )
         kind: Any = provenance.model_fields["settings"].annotation
         known = {
             "model": model.name,
@@ -174,7 +189,7 @@ class Experiment(ABC, Generic[F, R]):
         shared = {
             "settings": known,
             provenance.VERSIONED: provenance.VERSION,
-            "skips": dict(sorted((+skips).items())),
+            "skips": dict(sorted((+Counter(skips)).items())),
             "run": {
                 "family": model.family,
                 "device": model.device.type,
@@ -182,8 +197,7 @@ class Experiment(ABC, Generic[F, R]):
             },
             "versions": versions(),
         }
-        longest_first = sorted(readable, key=lambda function: (-len(function.ids), function.index))
-        return Prepared(provenance.model_validate({**shared, **more}), longest_first)
+        return provenance.model_validate({**shared, **more})
 
     def ledger(self, names: Sequence[str], cells: Sequence[Any]) -> Any:
         """The ledger of numbered rows, in order; `names` and `cells`: of its groups and rows."""
@@ -203,20 +217,39 @@ class Experiment(ABC, Generic[F, R]):
         return self._prepared.provenance
 
     @property
+    def origin(self) -> Any:
+        """The provenance, but for what the ledger COUNTS."""
+        return self.provenance
+
+    @property
     def settings(self) -> Any:
-        return self.provenance.settings
+        return self.origin.settings
 
     @cached_property
     def made(self) -> JsonObject:
-        """The settings of the ledger."""
-        return self.provenance.model_dump(mode="json")
+        """The settings of the ledger, but for what it COUNTS."""
+        return self.origin.model_dump(mode="json")
 
-    @property
-    def parts(self) -> list[list[F]]:
+    def examine(self) -> None:
+        """Load the model, which may be refused: before anything is written."""
+        self.functions  # noqa: B018
+
+    @cached_property
+    def parts(self) -> Sequence[Sequence[Any]]:
+        """What is read, run and kept at a time, the same for all who share a run."""
         return [
             self.functions[start : start + self.PART]
             for start in range(0, len(self.functions), self.PART)
         ]
+
+    def only(self, places: np.ndarray) -> None:
+        """Measure the functions at these places in the split alone."""
+        chosen = {*places.tolist()}
+        self.functions = [each for each in self.functions if each.index in chosen]
+
+    def read(self, part: Sequence[Any]) -> tuple[Sequence[F], JsonObject]:
+        """The functions to measure in a part, and what the ledger COUNTS of it."""
+        return part, {}
 
 
 def run(
@@ -246,7 +279,7 @@ def run(
     from probing.runs.threads import useful_threads  # torch takes seconds to import
 
     with useful_threads():
-        experiment.functions  # noqa: B018 - a model may be refused: before anything is written
+        experiment.examine()
         if folder is None:
             result = _whole_result(experiment, None)
         elif share is not None:
@@ -384,13 +417,15 @@ def _whole_result(experiment: Experiment, folder: Path | None) -> Any:
         for ledger in ledgers.values():
             processes.send(ledger)
         return None
-    ordered = [
-        ledgers.pop(number) if number in ledgers else processes.receive(number % processes.count)
-        for number in range(count)
-    ]
-    return experiment.RESULT.from_ledger(
-        experiment.RESULT.LEDGER.concatenate(ordered), experiment.data.folder
-    )
+    for number in range(count):
+        if number not in ledgers:
+            received = processes.receive(number % processes.count)
+            ledgers[number] = _kept(experiment, folder, (number, received))[1]
+    ordered = [ledgers.pop(number) for number in range(count)]
+    whole = experiment.RESULT.LEDGER.concatenate(ordered)
+    if not len(whole):
+        raise experiment.empty("can be scored", whole.settings["skips"])
+    return experiment.RESULT.from_ledger(whole, experiment.data.folder)
 
 
 def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
@@ -424,40 +459,63 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
 
 def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dict[int, Any]:
     """The ledgers of some parts, by number: those in `folder`, and the others, which are saved
-    there."""
-    parts = experiment.parts
+    there. While a part runs, the next one is read, and the last one saved."""
+    parts, kind = experiment.parts, experiment.RESULT.LEDGER
     ledgers = {}
-    total = sum(len(parts[number]) for number in numbers)
-    main = experiment.session.processes.main
-    title = f"{experiment.RESULT.LEDGER.COMMAND} {experiment.settings.model}"
-    with progress(total=total, desc=title, unit=experiment.RESULT.UNIT, main=main) as bar:
-        for number in numbers:
-            file = folder and folder / f"{number:05d}.parquet"
-            shard = Shard(number + 1, len(parts))
-            ledger = _load(experiment, file, shard) if file else None
-            if ledger is not None:
-                bar.update(len(parts[number]))
-            else:
-                experiment.ran = True
-                ledger = experiment.run(parts[number], bar)
-                if file:
-                    save_shard(ledger, shard, len(parts), file)
+    for number in numbers:
+        file = folder and _part_file(folder, number)
+        ledger = file and _load(experiment, file, Shard(number + 1, len(parts)))
+        if ledger is not None:
             ledgers[number] = ledger
+    left = [number for number in numbers if number not in ledgers]
+    experiment.ran = bool(left)
+    with progress(
+        total=sum(len(parts[number]) for number in numbers),
+        initial=sum(len(parts[number]) for number in ledgers),
+        desc=f"{kind.COMMAND} {experiment.settings.model}",
+        unit=experiment.RESULT.UNIT,
+        main=experiment.session.processes.main,
+    ) as bar:
+
+        def made() -> Iterator[tuple[int, Any]]:
+            read = in_advance(lambda number: experiment.read(parts[number]), left)
+            for number, (functions, counts) in zip(left, read):
+                ledger = experiment.run(functions, bar)
+                bar.update(len(parts[number]) - len(functions))
+                yield number, replace(ledger, settings={**ledger.settings, **counts})
+
+        ledgers.update(in_advance(partial(_kept, experiment, folder), made()))
     return ledgers
+
+
+def _kept(experiment: Experiment, folder: Path | None, made: tuple[int, Any]) -> tuple[int, Any]:
+    """The number of a part, and its ledger, saved in `folder`."""
+    number, ledger = made
+    if folder is not None:
+        file, count = _part_file(folder, number), len(experiment.parts)
+        save_shard(ledger, Shard(number + 1, count), count, file)
+        ledger = replace(type(ledger).open(file), settings=ledger.settings)
+    return number, ledger
+
+
+def _part_file(folder: Path, number: int) -> Path:
+    return folder / f"{number:05d}.parquet"
 
 
 def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
     """The ledger of a shard that an earlier run of the experiment wrote; None if it is missing,
     damaged or another."""
+    kind = experiment.RESULT.LEDGER
     if not file.exists():
         return None
     try:
-        ledger, record = load_shard(file, experiment.RESULT.LEDGER.load)
+        ledger, record = load_shard(file, kind.open)
     except LedgerError as error:
         logger.warning("running its functions again: %s", error)
         return None
-    asked = shard, len(experiment.parts), experiment.made
-    return ledger if (record.shard, record.parts, ledger.settings) == asked else None
+    same = without(ledger.settings, kind.COUNTS) == without(experiment.made, kind.COUNTS)
+    asked = shard, len(experiment.parts)
+    return ledger if same and (record.shard, record.parts) == asked else None
 
 
 @contextlib.contextmanager

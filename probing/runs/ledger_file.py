@@ -9,9 +9,11 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
 
@@ -37,6 +39,9 @@ heads."""
 
 _METADATA = b"codesyntax"
 
+ROWS_AT_ONCE = 1 << 16
+"""Rows of a file that are written at once."""
+
 NOT_PARQUET = (
     OSError,
     pa.ArrowException,
@@ -53,26 +58,29 @@ _MOST_SHARDS = 10_000
 
 def save(
     path: StrPath,
-    columns: Mapping[str, pa.Array],
+    tables: Iterable[Mapping[str, pa.Array]],
     header: Mapping[str, Any],
     repeated: Sequence[str],
 ) -> None:
     """Write a ledger, beside its place first: a reader sees the whole file or none.
 
-    `repeated`: the columns of few different values. Raises LedgerError if the file cannot be
-    written.
+    `tables`: its columns, for ROWS_AT_ONCE after the other, at least once; `repeated`: those of few
+    different values. Raises LedgerError if the file cannot be written.
     """
-    table = pa.table(dict(columns)).replace_schema_metadata({_METADATA: json.dumps(header)})
+    metadata = {_METADATA: json.dumps(header)}
+    each = (pa.table(dict(columns)).replace_schema_metadata(metadata) for columns in tables)
+    first = next(each)
     try:
         # an open file, since pyarrow takes a path like `a:0/b` for an address
-        with atomic_path(Path(path)) as temporary, temporary.open("xb") as file:
-            pq.write_table(
-                table,
-                file,
-                compression="zstd",
-                use_dictionary=list(repeated),
-                row_group_size=1 << 16,
-            )
+        with (
+            atomic_path(Path(path)) as temporary,
+            temporary.open("xb") as file,
+            pq.ParquetWriter(
+                file, first.schema, compression="zstd", use_dictionary=list(repeated)
+            ) as writer,
+        ):
+            for table in chain([first], each):
+                writer.write_table(table, row_group_size=ROWS_AT_ONCE)
     except OSError as error:
         raise LedgerError(
             f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?"
@@ -242,6 +250,30 @@ class ShardRecord(Record):
         return Shard(self.number, self.total)
 
 
+def added(each: Sequence[JsonObject], counts: Sequence[str]) -> JsonObject:
+    """The settings of some ledgers, the same but for `counts`, as those of all of them: counts are
+    added up.
+
+    Raises LedgerError if they differ otherwise.
+    """
+    first = without(each[0], counts)
+    if any(without(settings, counts) != first for settings in each):
+        raise LedgerError("these ledgers do not belong together: their settings differ")
+    sums: dict[str, Counter[str]] = {name: Counter() for name in counts}
+    for name, total in sums.items():
+        for settings in each:
+            total.update(settings.get(name, {}))  # `+` would leave out what there is none of
+    return {
+        name: dict(sorted(sums[name].items())) if name in sums else value
+        for name, value in each[0].items()
+    }
+
+
+def without(settings: JsonObject, counts: Sequence[str]) -> JsonObject:
+    """The settings but for some that are counts."""
+    return {name: value for name, value in settings.items() if name not in counts}
+
+
 def save_shard(
     table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}
 ) -> None:
@@ -294,7 +326,7 @@ class RowLedger:
     DICTIONARY_COLUMNS: the columns of few different values; BOUNDS: column -> its least and its
     largest value; OF_DATA: further columns that follow from the data alone. THINGS, CELLS: what it
     has one row for, and what may differ between two runs, in words.
-    `repositories`: as in `probing.stats.hits.Hits`.
+    COUNTS: as of `RankLedger`. `repositories`: as in `probing.stats.hits.Hits`.
     """
 
     ROW: ClassVar[np.dtype]
@@ -307,6 +339,7 @@ class RowLedger:
     OF_DATA: ClassVar[tuple[str, ...]] = ()
     THINGS: ClassVar[str] = "rows"
     CELLS: ClassVar[str] = "rows"
+    COUNTS: ClassVar[tuple[str, ...]] = ()
 
     names: list[str]
     rows: np.ndarray
@@ -406,7 +439,7 @@ class RowLedger:
             f"{self.GROUP_COLUMN}s": self.names,
             "settings": self.settings,
         }
-        save(path, columns, header, repeated=self.DICTIONARY_COLUMNS)
+        save(path, [columns], header, repeated=self.DICTIONARY_COLUMNS)
 
     @classmethod
     def load(cls, path: StrPath) -> Self:

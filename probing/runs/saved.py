@@ -21,6 +21,7 @@ from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import CodeSyntaxError, EntryError, LedgerError
 from probing.runs.clusters import read_repositories
+from probing.runs.ledger_file import without
 from probing.runs.records import Count, JsonObject, Record, explain, parse
 from probing.runs.settings import RunSettings, Signature, extent
 
@@ -49,6 +50,9 @@ class Ledger(Protocol):
 
     @property
     def COMMAND(self) -> str: ...
+
+    @property
+    def COUNTS(self) -> tuple[str, ...]: ...
 
     @property
     def function(self) -> np.ndarray: ...
@@ -357,8 +361,8 @@ class Result(Record, Generic[L]):
 
     @classmethod
     def finished(cls, file: Path, settings: JsonObject, data_folder: Path | None) -> Self | None:
-        """The result of an earlier run with the settings `settings`, if it is complete; its data is
-        in `data_folder`."""
+        """The result of an earlier run with the settings `settings`, but for what the ledger COUNTS,
+        if it is complete; its data is in `data_folder`."""
         try:
             result = cls.load(file)
         except LedgerError as error:
@@ -366,7 +370,9 @@ class Result(Record, Generic[L]):
                 logger.warning("%s cannot be reused: %s", file, error)
             return None
         result._data_folder = data_folder
-        return result if result.ledger.settings == settings else None
+        counts = cls.LEDGER.COUNTS
+        same = without(result.ledger.settings, counts) == without(settings, counts)
+        return result if same else None
 
 
 @contextmanager

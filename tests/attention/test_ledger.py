@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from codesyntax_dataset.errors import LedgerError
+from probing.instruments.attention import ledger
 from probing.instruments.attention.ledger import RankLedger
 
 
@@ -137,11 +139,10 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
     ledger_of([0, 1]).save(tmp_path / "a.parquet")
     before = (tmp_path / "a.parquet").read_bytes()
 
-    def full(table, where, **options):
-        where.write(b"half")
+    def full(writer, table, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(pq, "write_table", full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(LedgerError, match="No space left"):
         ledger_of([2]).save(tmp_path / "a.parquet")
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
@@ -178,6 +179,59 @@ def test_parts_of_a_file_are_the_ledger(tmp_path, monkeypatch, at_once):
                     for name in counted.counts
                 )
         assert same(stored.take(np.array([7, 3])), whole.take(np.array([7, 3])))
+
+
+@pytest.mark.parametrize("most", [0, 1 << 28])
+@pytest.mark.parametrize("at_once", [1, 7, 4096])
+def test_the_ledger_of_parts_in_files_is_that_of_parts_in_memory(
+    tmp_path, monkeypatch, most, at_once
+):
+    """Parts with every third function, as of shards; the file of the whole is that of one process."""
+    monkeypatch.setattr(ledger, "MOST_IN_MEMORY", most)
+    monkeypatch.setattr(ledger, "_EDGES_OF_A_SOURCE", 2)
+    functions = np.sort(np.random.default_rng(1).integers(0, 12, 50))
+    whole = ledger_of(functions.tolist())
+    whole.relation[0] = 0  # relations are in the order in which they come
+    stored = []
+    for number in range(3):
+        whole.take(functions % 3 == number).save(tmp_path / f"{number}.parquet")
+        stored.append(RankLedger.open(tmp_path / f"{number}.parquet"))
+    joined = RankLedger.concatenate(stored)
+    assert isinstance(joined.ranks, np.ndarray) == bool(most)
+    parts = [ranks for _, ranks in joined.parts(at_once)]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole.ranks)
+    some = np.arange(3, 40, 2)
+    assert same(joined.take(some), whole.take(some))
+    joined.save(tmp_path / "joined.parquet")
+    whole.save(tmp_path / "whole.parquet")
+    assert (tmp_path / "joined.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    for number in range(3):
+        (tmp_path / f"{number}.parquet").unlink()
+    assert same(joined, whole)
+
+
+def test_counts_of_parts_are_added():
+    """Reasons are in order; a rule without a tie stays."""
+    made = {"settings": {"model": "m"}}
+    skips = [{"long": 1}, {"empty": 2, "long": 3}]
+    parts = [
+        ledger_of([number], settings={**made, "skips": each, "ties": {"any": 0, "first": number}})
+        for number, each in enumerate(skips)
+    ]
+    whole = RankLedger.concatenate(parts)
+    assert whole.settings == {
+        **made,
+        "skips": {"empty": 2, "long": 4},
+        "ties": {"any": 0, "first": 1},
+    }
+    assert [*whole.settings["skips"]] == ["empty", "long"]
+
+
+def test_a_ledger_goes_to_another_process_with_its_ranks(tmp_path):
+    ledger_of([0, 1]).save(tmp_path / "a.parquet")
+    sent = pickle.dumps(RankLedger.open(tmp_path / "a.parquet"))
+    (tmp_path / "a.parquet").unlink()
+    assert same(pickle.loads(sent), ledger_of([0, 1]))
 
 
 def test_ranks_of_chosen_heads_are_gathered_at_once():

@@ -17,6 +17,8 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.runner import Runner
 from probing.models import load
+from probing.models.encoder import Encoder
+from probing.runs.data import read_functions
 from probing.runs.experiment import checked_shard
 from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.session import processes_of_run
@@ -26,10 +28,10 @@ CONFIGS = ("python", "java")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def parts_of_five():
+def small_parts():
     """Small parts, and the model loaded once for all runs, which takes most of their time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Probing, "PART", 5)
+        patch.setattr(Probing, "PART", 6)
         patch.setattr(load, "load", functools.cache(load.load))
         yield
 
@@ -83,13 +85,34 @@ def test_shards_give_the_bytes_of_one_process(
         for config in CONFIGS:
             assert probe(tiny_model, dataset_folder, config, **asked) is None
         assert not list(folder.glob("*.json")) and not list(folder.glob(".*"))
-    assert sum("has nothing to run" in message for message in caplog.messages) == 2
-    assert sum(len(left_in(folder)) for folder in {*folders}) == 2 * 6
+    assert sum("has nothing to run" in message for message in caplog.messages) == 1 + 2
+    assert sum(len(left_in(folder)) for folder in {*folders}) == 6 + 5
     assert [result.settings.config for result in merge(folders, place / "merged")] == [
         "java",
         "python",
     ]
     assert left_in(place / "merged") == whole
+
+
+@pytest.mark.slow
+def test_a_shard_reads_its_own_functions(tiny_model, dataset_folder, tmp_path, monkeypatch):
+    """And the longest and the shortest of all; a run that goes on, only those of parts that are left."""
+    read, real = [], Encoder.encode
+
+    def encode(self, texts):
+        read.extend(texts)
+        return real(self, texts)
+
+    monkeypatch.setattr(Encoder, "encode", encode)
+    codes = read_functions(dataset_folder, "python", "test", **SOME).table["code"].to_pylist()[:26]
+    extremes = [max(codes, key=len), min(codes, key=len)]
+    of_shards = []
+    for number in (1, 2, 3):
+        read.clear()
+        probe(tiny_model, dataset_folder, output=tmp_path, shard=f"{number}/3", **SOME)
+        assert read[:2] == extremes
+        of_shards += read[2:]
+    assert sorted(of_shards) == sorted(codes)
 
 
 @pytest.mark.slow

@@ -64,15 +64,37 @@ class EdgeTable:
         """The relation of each edge: objects (E,)."""
         return np.asarray(self.relations, object)[self.relation]
 
+    def in_order(self) -> tuple[EdgeTable, np.ndarray]:
+        """The edges with their functions in the order of the dataset, and relations as they come
+        there first; and from where each edge is (E,)."""
+        order = np.argsort(self.function, kind="stable")
+        columns = {name: column[order] for name, column in self.columns.items()}
+        number, first, relation = np.unique(
+            columns["relation"], return_index=True, return_inverse=True
+        )
+        rank = first.argsort()
+        columns["relation"] = rank.argsort().astype(np.int32)[relation]
+        return EdgeTable([self.relations[name] for name in number[rank]], **columns), order
+
     @property
     def columns(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in EDGE_COLUMNS}
 
 
 def stacked(tables: Sequence[EdgeTable]) -> EdgeTable:
-    """The concatenated edges of tables with the same relations."""
-    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in EDGE_COLUMNS]
-    return EdgeTable(tables[0].relations, *columns)
+    """The concatenated edges of tables, with all their relations."""
+    names = {name: None for table in tables for name in table.relations}
+    numbers = {name: number for number, name in enumerate(names)}
+    columns = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in EDGE_COLUMNS
+    }
+    columns["relation"] = np.concatenate(
+        [
+            np.array([numbers[name] for name in table.relations], np.int32)[table.relation]
+            for table in tables
+        ]
+    )
+    return EdgeTable([*names], **columns)
 
 
 def runs(begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

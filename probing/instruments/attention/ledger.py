@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,12 @@ from probing.runs.records import JsonObject
 EDGES_AT_ONCE = 1 << 14
 """Edges whose ranks are in memory at once, where a ledger is read in parts."""
 
+MOST_IN_MEMORY = 1 << 28
+"""The most bytes of the ranks of several ledgers that are in memory at once."""
+
+_EDGES_OF_A_SOURCE = 1 << 12
+"""The same, of each of several ledgers."""
+
 _KIND = "rank ledger", "probe"
 
 # the columns of a file, in their order
@@ -44,13 +51,15 @@ class RankLedger(EdgeTable):
     """E edges, and the ranks of their dependents by L x H attention heads.
 
     `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when
-    they are needed. `settings`: how it was made, as JSON.
+    they are needed. `settings`: how it was made, as JSON. COUNTS: the settings that are counts of
+    the functions that were read, and add up.
     """
 
     INSTRUMENT: ClassVar = ledger_file.ATTENTION
     COMMAND: ClassVar = "probe"
     THINGS: ClassVar = "edges"
     CELLS: ClassVar = "ranks"
+    COUNTS: ClassVar = ("skips", "ties")
 
     ranks: np.ndarray | StoredRanks
     settings: JsonObject
@@ -163,38 +172,42 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
-        """The parts of one run as one ledger, its functions in the order of the dataset."""
+        """The parts of one run, each with its functions in the order of the dataset, as one ledger;
+        ranks are in memory if they are at most MOST_IN_MEMORY."""
         parts = list(parts)
-        if any(
-            part.relations != parts[0].relations or part.settings != parts[0].settings
-            for part in parts
-        ):
-            raise LedgerError(
-                "these ledgers do not belong together: their relations or settings differ"
-            )
-        ranks = np.concatenate([np.asarray(part.ranks) for part in parts], axis=1)
-        return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
+        settings = ledger_file.added([part.settings for part in parts], cls.COUNTS)
+        edges, order = stacked(parts).in_order()
+        source = np.repeat(np.arange(len(parts)), [len(part) for part in parts])[order]
+        ranks = JoinedRanks([part.ranks for part in parts], source)
+        few = math.prod(ranks.shape) <= MOST_IN_MEMORY
+        return cls.of(edges, np.asarray(ranks) if few else ranks, settings)
 
     def save(self, path: StrPath) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or
-        none."""
+        none. Ranks of several files are those of this one from then on."""
         layers, heads = self.ranks.shape[2:]
-        columns = {name: _numbers(getattr(self, name)) for name in _NUMBERS}
-        columns["relation"] = pa.DictionaryArray.from_arrays(
-            _numbers(self.relation), _texts(self.relations)
-        )
-        # (E, rules, layers, heads)
-        cells = np.ascontiguousarray(np.asarray(self.ranks).swapaxes(0, 1))
-        width = pa.binary(len(RULES) * layers * heads)
-        columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = {"layers": layers, "heads": heads, "settings": self.settings}
-        ledger_file.save(path, columns, header, repeated=["relation"])
-        # it was replaced
-        if (
-            isinstance(self.ranks, StoredRanks)
-            and self.ranks.path.resolve() == Path(path).resolve()
-        ):
+        ledger_file.save(path, self._columns(), header, repeated=["relation"])
+        replaced = isinstance(self.ranks, FileRanks) and (
+            self.ranks.path.resolve() == Path(path).resolve()
+        )
+        if replaced or isinstance(self.ranks, JoinedRanks):
             self.ranks = type(self).open(path).ranks
+
+    def _columns(self) -> Iterator[dict[str, pa.Array]]:
+        """Those of the file, for some edges after the other."""
+        names = _texts(self.relations)
+        width = pa.binary(self.ranks.shape[0] * self.ranks.shape[2] * self.ranks.shape[3])
+        nothing = slice(0), np.empty(self.ranks.shape, np.uint8)
+        for part, ranks in self.parts(ledger_file.ROWS_AT_ONCE) if len(self) else [nothing]:
+            # (E, rules, layers, heads)
+            cells = pa.py_buffer(np.ascontiguousarray(ranks.swapaxes(0, 1)))
+            columns = {name: _numbers(getattr(self, name)[part]) for name in _NUMBERS}
+            yield {
+                **columns,
+                "relation": pa.DictionaryArray.from_arrays(_numbers(self.relation[part]), names),
+                "ranks": pa.Array.from_buffers(width, ranks.shape[1], [None, cells]),
+            }
 
     @classmethod
     def load(cls, path: StrPath) -> RankLedger:
@@ -229,9 +242,7 @@ class RankLedger(EdgeTable):
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
             shape = (len(RULES), len(table), layers, heads)
             settings = header["settings"]
-            ranks: np.ndarray | StoredRanks = StoredRanks(
-                path, status, shape, np.arange(len(table))
-            )
+            ranks: np.ndarray | StoredRanks = FileRanks(path, status, shape, np.arange(len(table)))
             if "ranks" in read:
                 ranks = _rank_cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
@@ -268,9 +279,38 @@ def _rank_cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
     return cells.reshape(-1, len(RULES), layers, heads)
 
 
-class StoredRanks:
-    """The ranks of a ledger, or of some of its edges, which stay in its file, and are read some at
-    a time when they are needed.
+class StoredRanks(ABC):
+    """The ranks of a ledger, or of some of its edges, which stay in files, and are read some at a
+    time when they are needed.
+
+    `shape`: (rules, E, layers, heads).
+    """
+
+    shape: tuple[int, int, int, int]
+
+    @abstractmethod
+    def of(self, edges: np.ndarray) -> StoredRanks:
+        """Those of some edges, ascending."""
+
+    @abstractmethod
+    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """As `RankLedger.parts`."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ranks = np.empty(self.shape, np.uint8)
+        for part, of_part in self.parts(EDGES_AT_ONCE):
+            ranks[:, part] = of_part
+        return ranks if dtype is None else ranks.astype(dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __reduce__(self) -> Any:  # another process has no such file
+        return np.asarray, (np.asarray(self),)
+
+
+class FileRanks(StoredRanks):
+    """Those in one file.
 
     `status`: that of the file when it was opened; `shape`: (rules, E, layers, heads) in the file;
     `edges`: which of these, ascending. Raises LedgerError when they are read, if the file is
@@ -288,11 +328,9 @@ class StoredRanks:
         self.shape = (shape[0], len(edges), *shape[2:])
 
     def of(self, edges: np.ndarray) -> StoredRanks:
-        """Those of some edges, ascending."""
-        return StoredRanks(self.path, self._status, self._of_file, self._edges[edges])
+        return FileRanks(self.path, self._status, self._of_file, self._edges[edges])
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """As `RankLedger.parts`."""
         rules, stored, layers, heads = self._of_file
         read, done, waiting = 0, 0, np.empty((0, rules, layers, heads), np.uint8)
         for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._status):
@@ -311,11 +349,64 @@ class StoredRanks:
                 f"{self.path} has ranks of {read} edges, expected {stored}: the file is damaged"
             )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        ranks = np.empty(self.shape, np.uint8)
-        for part, of_part in self.parts(EDGES_AT_ONCE):
-            ranks[:, part] = of_part
-        return ranks if dtype is None else ranks.astype(dtype)
 
-    def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
+class JoinedRanks(StoredRanks):
+    """Those of several ledgers, in memory or in files: `source` (E,) says of which each edge is,
+    the next one of its edges."""
+
+    def __init__(self, sources: Sequence[np.ndarray | StoredRanks], source: np.ndarray):
+        self._sources, self._source = sources, source
+        rules, _, *of_model = sources[0].shape
+        self.shape = (rules, len(source), *of_model)
+
+    def of(self, edges: np.ndarray) -> StoredRanks:
+        place = np.empty(len(self._source), np.int64)  # of each edge, among those of its source
+        chosen = []
+        for number, ranks in enumerate(self._sources):
+            own = np.flatnonzero(self._source == number)
+            place[own] = np.arange(len(own))
+            some = place[edges[self._source[edges] == number]]
+            chosen.append(ranks.of(some) if isinstance(ranks, StoredRanks) else ranks[:, some])
+        return JoinedRanks(chosen, self._source[edges])
+
+    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
+        readers = {number: _Reader(ranks) for number, ranks in enumerate(self._sources)}
+        left = np.bincount(self._source, minlength=len(self._sources))
+        for start in range(0, len(self._source), edges_at_once):
+            source = self._source[start : start + edges_at_once]
+            part = np.empty((self.shape[0], len(source), *self.shape[2:]), np.uint8)
+            for number in np.unique(source).tolist():
+                own = np.flatnonzero(source == number)
+                part[:, own] = readers[number].take(len(own))
+                left[number] -= len(own)
+                if not left[number]:  # its memory is for others
+                    readers.pop(number).close()
+            yield slice(start, start + len(source)), part
+
+
+class _Reader:
+    """Reads the ranks of a ledger, in memory or in a file, from the first edge to the last."""
+
+    def __init__(self, ranks: np.ndarray | StoredRanks):
+        whole = slice(0, ranks.shape[1])
+        self._parts = (
+            ranks.parts(_EDGES_OF_A_SOURCE)
+            if isinstance(ranks, StoredRanks)
+            else iter([(whole, ranks)])
+        )
+        self._waiting = np.empty((ranks.shape[0], 0, *ranks.shape[2:]), np.uint8)
+
+    def take(self, count: int) -> np.ndarray:
+        """Those of so many edges."""
+        taken = []
+        while count > self._waiting.shape[1]:
+            taken.append(self._waiting)
+            count -= self._waiting.shape[1]
+            _, self._waiting = next(self._parts)
+        taken.append(self._waiting[:, :count])
+        self._waiting = self._waiting[:, count:]
+        return np.concatenate(taken, axis=1)
+
+    def close(self) -> None:
+        """Raises LedgerError if the file has more."""
+        next(self._parts, None)

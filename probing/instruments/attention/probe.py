@@ -24,11 +24,13 @@ from probing.instruments.attention.align import OffsetsError, align
 from probing.instruments.attention.edges import EdgeTable, stacked
 from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ledger import RankLedger
-from probing.instruments.attention.result import ProbeResult
+from probing.instruments.attention.result import ProbeProvenance, ProbeResult
 from probing.models.location import ModelSource, checkpoints, trainings
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, Prepared, run
+from probing.runs.records import JsonObject
 from probing.runs.session import Session
+from probing.runs.settings import Limit
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
     from probing.models.encoder import Encoder
 
 logger = logging.getLogger(__name__)
+
+_USUAL_CODE = 500
+"""Bytes of a function of usual length."""
+
+_ON_GPU = 64
+"""How much larger parts are there, as its batches are: eight batches."""
 
 
 @checked
@@ -104,7 +112,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     """Ranks dependents by the attention of every head; arguments as of `probe`."""
 
     RESULT = ProbeResult
-    PART = 64
+    PART = 64  # on a GPU, _ON_GPU times as many; of usual length, by the bytes of their code
 
     direction: str | None = None
     batch_tokens: int | None = field(default=None, metadata={NO_SETTING: ANY_BATCHES})
@@ -132,13 +140,17 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
+        return self._encoded(self.data.limit)
+
+    def _encoded(self, chosen: Limit | np.ndarray) -> Encoded:
+        """A part of the split, or the functions at some places in it."""
         data = self.data
         encoder = self.encoder
         never_predicted = variant_of(data.config).never_predicted
         encoded = []
         relations: list[str] = []
         skips: Counter[str] = Counter()
-        for batch in rows(data.table, data.limit):
+        for batch in rows(data.table, chosen):
             texts = [row["code"] for row in batch]
             for row, (ids, offsets, special) in zip(batch, encoder.encode(texts)):
                 if not row["relations"]:
@@ -161,52 +173,92 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
                     encoded.append(EncodedFunction(row["index"], ids, alignment, table))
         return Encoded(encoded, relations, skips)
 
-    def prepare(self) -> Prepared[EncodedFunction]:
-        from probing.models.selfcheck import examine_lengths
-        from probing.runs.batches import out_of_memory
-
+    @cached_property
+    def origin(self) -> ProbeProvenance:
         encoder = self.encoder
-        functions, _, skips = self.encoded
         direction = self.direction or default_direction(encoder, self.data.config)
-        tied = sum(
-            (function.decided_by_tie(direction).sum(axis=1) for function in functions),
-            np.zeros(len(RULES), int),
-        )
-        prepared = self.prepared(
+        return self.described(
             encoder,
-            functions,
-            skips,
-            "can be scored",
-            settings={
-                "direction": direction,
-                "begin": encoder.begin,
-            },
+            {},
+            settings={"direction": direction, "begin": encoder.begin},
             run={
                 "attention": encoder.path,
                 "attention_why": encoder.why,
                 "step": self.session.step,
             },
-            ties=dict(zip(RULES, tied.tolist())),
+            ties=dict.fromkeys(RULES, 0),
         )
-        longest = prepared.functions[0].ids
-        shortest = prepared.functions[-1].ids
+
+    def prepare(self) -> Prepared[EncodedFunction]:
+        functions, counts = self._counted(self.encoded)
+        if not functions:
+            raise self.empty("can be scored", counts["skips"])
+        self._examine_lengths(functions[0].ids, functions[-1].ids)
+        return Prepared(self.origin.model_copy(update=counts), functions)
+
+    def _counted(self, encoded: Encoded) -> tuple[list[EncodedFunction], JsonObject]:
+        """Functions, longest first, and what the ledger COUNTS of them."""
+        functions = sorted(
+            encoded.functions, key=lambda function: (-len(function.ids), function.index)
+        )
+        direction = self.settings.direction
+        tied = sum(
+            (function.decided_by_tie(direction).sum(axis=1) for function in functions),
+            np.zeros(len(RULES), int),
+        )
+        skips = dict(sorted(encoded.skips.items()))
+        return functions, {"skips": skips, "ties": dict(zip(RULES, tied.tolist()))}
+
+    def examine(self) -> None:
+        """Also examines the lengths that functions may have, by those of the longest and the
+        shortest code."""
+        places = np.concatenate(self.parts)
+        sizes = self.data.code_sizes[places]
+        extremes = [places[[number]] for number in (sizes.argmax(), sizes.argmin())]
+        longest, shortest = (
+            next(self.encoder.encode([row["code"]]))[0][: self.encoder.longest]
+            for place in extremes
+            for batch in rows(self.data.table, place)
+            for row in batch
+        )
+        self._examine_lengths(longest, shortest)
+        logger.info(
+            "%s on %s: %s attention, %d functions to read",
+            self.encoder.name,
+            self.encoder.device,
+            self.encoder.path,
+            len(places),
+        )
+
+    def _examine_lengths(self, longest: np.ndarray, shortest: np.ndarray) -> None:
+        """Let no batch of these lengths, or between them, be one whose attention depends on it."""
+        from probing.models.selfcheck import examine_lengths
+        from probing.runs.batches import out_of_memory
+
         try:
-            examine_lengths(encoder, longest, shortest)
+            examine_lengths(self.encoder, longest, shortest)
         except RuntimeError as error:
             # if a batch of the two does not fit in memory, no batch will mix them
             if not out_of_memory(error):
                 raise
-        logger.info(
-            "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            encoder.name,
-            encoder.device,
-            encoder.path,
-            len(functions),
-            len(shortest),
-            len(longest),
-            dict(skips) or "none",
-        )
-        return prepared
+
+    @cached_property
+    def parts(self) -> Sequence[Any]:
+        """Places of functions in the split, in order."""
+        return self._chunks(self.data.places)
+
+    def _chunks(self, places: np.ndarray) -> list[np.ndarray]:
+        on_gpu = self.encoder.device.type == "cuda"
+        size = self.PART * _USUAL_CODE * (_ON_GPU if on_gpu else 1)
+        ends = self.data.code_sizes[places].cumsum()
+        return np.split(places, 1 + np.flatnonzero(np.diff(ends // size)))
+
+    def only(self, places: np.ndarray) -> None:
+        super().only(places)
+        self.parts = self._chunks(places)
+
+    def read(self, part: Any) -> tuple[list[EncodedFunction], JsonObject]:
+        return self._counted(self._encoded(part))
 
     @cached_property
     def _runner(self) -> Runner:
@@ -215,9 +267,12 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         return Runner(self.encoder, self.settings.direction, self.batch_tokens)
 
     def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
-        return RankLedger.of(
-            stacked([function.edges for function in part]), self._runner.run(part, bar), self.made
-        )
+        edges = stacked([EdgeTable.from_rows([]), *(function.edges for function in part)])
+        if not part:
+            shape = len(RULES), 0, self.encoder.layers, self.encoder.heads
+            return RankLedger.of(edges, np.empty(shape, np.uint8), self.made)
+        self._examine_lengths(part[0].ids, part[-1].ids)
+        return RankLedger.of(edges, self._runner.run(part, bar), self.made).sorted()
 
 
 class Encoded(NamedTuple):
