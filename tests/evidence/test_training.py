@@ -18,6 +18,7 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
+    EarlyStoppingCallback,
     LlamaConfig,
     LlamaForCausalLM,
     Trainer,
@@ -204,7 +205,7 @@ def test_mixed_precision_is_that_of_training_alone(decoder):
 # ---------------------------------------------------------------------------------------- a Trainer
 
 
-def trained(tokenizer, folder, every=None, steps=4, resume=None, **options):
+def trained(tokenizer, folder, every=None, steps=4, resume=None, callbacks=None, **options):
     """A Trainer that has trained, with the callback if `every` says when."""
     rows = np.random.default_rng(0).integers(5, len(tokenizer), (32, 16))
     arguments = {
@@ -217,7 +218,8 @@ def trained(tokenizer, folder, every=None, steps=4, resume=None, **options):
         str(folder), **{**arguments, "use_cpu": True, "disable_tqdm": True, **options}
     )
     data = [{"input_ids": row, "labels": row} for row in rows.tolist()]
-    trainer = Trainer(untrained(tokenizer), arguments, train_dataset=data, eval_dataset=data[:2])
+    sets = {"train_dataset": data, "eval_dataset": data[:2], "callbacks": callbacks}
+    trainer = Trainer(untrained(tokenizer), arguments, **sets)
     if every is not None:
         trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=2))
     trainer.train(resume_from_checkpoint=resume)
@@ -277,6 +279,41 @@ def test_a_training_that_is_resumed_has_each_step_once(every, decoder, tmp_path)
 def test_at_each_evaluation(decoder, tmp_path):
     trainer = trained(decoder[1], tmp_path, "evaluation", eval_strategy="steps", eval_steps=3)
     assert logged(trainer) == [3, 4] == logged(trainer, "eval_loss")  # it evaluates at the end, too
+
+
+BEST = {
+    "eval_strategy": "steps",
+    "eval_steps": 2,
+    "save_steps": 2,
+    "load_best_model_at_end": True,
+    "metric_for_best_model": "syntax/surprisal",
+    "greater_is_better": False,
+}
+
+
+@pytest.mark.parametrize("every", ["evaluation", 4])
+@pytest.mark.slow
+def test_the_best_model_may_be_that_of_a_number(every, decoder, tmp_path):
+    trainer = trained(decoder[1], tmp_path, every, learning_rate=1e-2, **BEST)
+    history = trainer.state.log_history
+    numbers = {of["step"]: of["syntax/surprisal"] for of in history if "syntax/surprisal" in of}
+    best = min((2, 4), key=numbers.get)
+    assert trainer.state.best_metric == numbers[best]
+    assert trainer.state.best_global_step == best
+    assert logged(trainer) == ([2, 4] if every == "evaluation" else [0, 2, 4])
+
+
+@pytest.mark.slow
+def test_a_training_may_be_stopped_by_a_number(decoder, tmp_path):
+    """It does not learn, and so does not get better."""
+    options = BEST | {"learning_rate": 0.0, "callbacks": [EarlyStoppingCallback(1)]}
+    assert trained(decoder[1], tmp_path, "evaluation", steps=8, **options).state.global_step == 4
+
+
+@pytest.mark.slow
+def test_a_failure_does_not_end_a_training_that_chooses_by_a_number(decoder, tmp_path, monkeypatch):
+    monkeypatch.setattr("probing.evidence.training.evaluate", lambda *_, **__: 1 / 0)
+    assert trained(decoder[1], tmp_path, "evaluation", **BEST).state.global_step == 4
 
 
 def test_a_failure_is_said_once_and_ends_nothing(decoder, tmp_path, monkeypatch, caplog):
