@@ -7,8 +7,9 @@ They are always reported side by side:
   the scored data.
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose`
   never sees the data that `apply` scores; `choose_least` does, to the harm of a model that could
-  not read all functions. A relation without edges to choose on is left out: the mean is over
-  fewer, and does not compare with that of *published*.
+  not read all functions. A relation without edges to choose on is left out, and one in fewer than
+  LEAST_FUNCTIONS functions is in no mean, which is over fewer than that of *published*, and does
+  not compare with it.
 
 What the chosen heads hit are `Hits`: relations are groups, functions are clusters, edges are what
 there is to hit, and the measures are MEASURES, a rule and k each.
@@ -24,7 +25,7 @@ from itertools import product
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import KS, TABLE_KS
+from codesyntax_dataset.protocol import HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
@@ -50,6 +51,9 @@ _BY_RULE_AND_K = len(RULES), len(KS)
 Choice = dict[str, np.ndarray]
 """Relation -> layer and head of the attention head by each rule and k of KS: integers (rules, k,
 2)."""
+
+LEAST_FUNCTIONS = 3
+"""A relation in fewer functions is in no mean but the paper's: nothing shows how much it varies."""
 
 TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
 """Where the k of tables are among KS."""
@@ -154,9 +158,16 @@ def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[in
     return choice
 
 
-def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits:
-    """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not
-    have."""
+def in_mean(relation: str, functions: int, protocol: str) -> bool:
+    """True if a relation in so many functions is in the means of a protocol."""
+    return relation not in NOT_IN_MEAN and (protocol == PUBLISHED or functions >= LEAST_FUNCTIONS)
+
+
+def apply(
+    ledger: RankLedger, choice: Choice, system: str = MODEL, protocol: str = HELD_OUT
+) -> ChosenHits:
+    """Score `ledger` with the heads that a protocol chose. Raises LedgerError for heads that the
+    ledger does not have."""
     shape = ledger.ranks.shape[2:]
     chosen = np.zeros((2, *_BY_RULE_AND_K, len(ledger.relations)), np.intp)
     for number, name in enumerate(ledger.relations):
@@ -179,16 +190,18 @@ def apply(ledger: RankLedger, choice: Choice, system: str = MODEL) -> ChosenHits
         ledger.relation_names,
         {system: within.reshape(len(MEASURES), -1)},
         MEASURES,
-        left_out=NOT_IN_MEAN,
         repositories=ledger.repositories,
     )
     groups = {name: group for name, group in every.groups.items() if name in choice}
-    return ChosenHits(system, replace(every, groups=groups), choice)
+    left_out = frozenset(
+        name for name, group in groups.items() if not in_mean(name, len(group.places), protocol)
+    )
+    return ChosenHits(system, replace(every, groups=groups, left_out=left_out), choice)
 
 
 def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:
     """The published protocol: the heads are chosen on the scored data."""
-    return apply(ledger, choose(ledger), system)
+    return apply(ledger, choose(ledger), system, PUBLISHED)
 
 
 def held_out(

@@ -323,7 +323,7 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
         chosen = first.hits[protocol]
         cells_of = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}
         shown = Slice(chosen.hits, cells_of, _rule_and_k)
-        drawn = apply(scored, heads_of[protocol])
+        drawn = apply(scored, heads_of[protocol], protocol=protocol)
         yield from shown.rows(drawn.hits.mean(drawn.system), RANDOM_BEST)
         if counted := chosen.hits.counted:
             expected = np.mean([by_chance[name] for name in counted], axis=0)

@@ -284,7 +284,7 @@ def _relations_of_entry(entry: AttentionSubmission, tables: Tables) -> list[RowR
             line: RowRecord = {
                 "rule": rule,
                 "k": str(k),
-                "relation": with_marks(name, group.few),
+                "relation": with_marks(name, len(group.n)),
                 "edges": group.total,
                 "functions": len(group.n),
             }

@@ -18,10 +18,10 @@ from codesyntax_dataset.protocol import (
     HELD_OUT,
     PROTOCOLS,
 )
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import compare
+from probing.evidence.protocols import compare, in_mean
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult
 from probing.report.words import RULE, K, distinct, file_names, number_of
@@ -141,7 +141,7 @@ class Findings:
         return {
             relation: score.items
             for relation, score in self.relations(name, protocol).items()
-            if relation not in NOT_IN_MEAN
+            if in_mean(relation, score.functions, protocol)
         }
 
     # ------------------------------------------------------------------------------------------------------ settings

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS
+from probing.evidence.protocols import in_mean
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K
@@ -77,8 +77,7 @@ class ScoredRow(NamedTuple):
     @property
     def marked(self) -> list[str]:
         """The cell of the relation."""
-        few = self.score is not None and self.score.functions < FEW_CLUSTERS
-        return with_marks(self.group, few)
+        return with_marks(self.group, self.score.functions if self.score else FEW_CLUSTERS)
 
     @property
     def kind(self) -> str:
@@ -101,8 +100,13 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
     return words + ", of which each checkpoint is one" * several
 
 
-def with_marks(relation: str, few_functions: bool) -> list[str]:
-    """The cell of a relation: its name, and what keeps it out of the mean or makes it
-    unreliable."""
-    marks = {"few functions": few_functions, "not in mean": relation in NOT_IN_MEAN}
+def with_marks(relation: str, functions: int) -> list[str]:
+    """The cell of a relation in so many functions: its name, and what keeps it out of means or
+    makes it unreliable."""
+    published = in_mean(relation, functions, PUBLISHED)
+    marks = {
+        "few functions": functions < FEW_CLUSTERS,
+        "not in mean": not published,
+        "not in mean held-out": published and not in_mean(relation, functions, HELD_OUT),
+    }
     return [relation, "; ".join(filter(marks.get, marks))]

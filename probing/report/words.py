@@ -10,6 +10,7 @@ from typing import Any
 
 from codesyntax_dataset import syntaxeval
 from probing.evidence.beyond import LEAST_HARD_EDGES
+from probing.evidence.protocols import LEAST_FUNCTIONS
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
 from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS
@@ -47,6 +48,7 @@ def shared_words() -> dict[str, Any]:
         "FEW_CLUSTERS": FEW_CLUSTERS,
         "K": K,
         "LEAST_EDGES": LEAST_HARD_EDGES,
+        "LEAST_FUNCTIONS": LEAST_FUNCTIONS,
         "LEAST_NODES": LEAST_NODES,
         "LEAST_PAIRS": LEAST_PAIRS,
         "RULE": RULE,

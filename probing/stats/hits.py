@@ -28,7 +28,9 @@ from probing.stats.intervals import (
     Estimate,
     agreeing,
     corrected,
+    differing,
     influence_of,
+    lone_influence,
     mean_estimate,
     paired_p,
     wilson,
@@ -86,12 +88,14 @@ class Group:
 
 class _Mean(NamedTuple):
     """A mean or difference by M measures: its `value` (M,), what each cluster adds to it, `added`
-    (M, F), the `influence` of each on it (M, F), and the `share` of each in it (F,)."""
+    (M, F), the `influence` of each on it (M, F), the `share` of each in it (F,), and what of that
+    is in groups in which the cluster adds anything, `differs` (M, F)."""
 
     value: np.ndarray
     added: np.ndarray
     influence: np.ndarray
     share: np.ndarray
+    differs: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +295,7 @@ class Hits:
             unknown = np.full(len(self.measures), np.nan)
             return Estimate(unknown, unknown, unknown, unknown, 0)
         mean = self.drawn._of_mean(system, against)
-        tested = None if against is None else mean.added
+        tested = None if against is None else mean.differs
         estimate = mean_estimate(mean.value, mean.influence, mean.share, tested)
         if against is not None:
             p = np.minimum(1, self._tables(system, against) * estimate.p)
@@ -375,22 +379,28 @@ class Hits:
         return self._of_mean(system, None).added
 
     def _of_mean(self, system: str, against: str | None) -> _Mean:
-        counted = self.counted
-        value = np.zeros(len(self.measures))
-        added = np.zeros((len(self.measures), len(self.clusters)))
-        influence = added.copy()
+        counted = [self.groups[name] for name in self.counted]
+        added, influence, differs = np.zeros((3, len(self.measures), len(self.clusters)))
         share = np.zeros(len(self.clusters))
-        for name in counted:
-            group = self.groups[name]
+        for group in counted:
+            share[group.places] += group.n / group.total
+        clusters = int(np.count_nonzero(share))
+        scores = []
+        for group in counted:
             weight = self.scale / group.total / len(counted)
-            sums = group.gained(system, against)
-            points = weight * sums
+            gained = group.gained(system, against)
+            points = weight * gained
             part = group.n / group.total
-            value += self.scale * sums.sum(axis=1) / group.total
+            scores.append(self.scale * gained.sum(axis=1) / group.total)
             added[:, group.places] += points
-            influence[:, group.places] += influence_of(points, part)
-            share[group.places] += part
-        return _Mean(value / max(1, len(counted)), added, influence, share)
+            influence[:, group.places] += influence_of(points, part, clusters)
+            differs[:, group.places] += differing(points, part)
+        value = sum(scores, np.zeros(len(self.measures))) / max(1, len(counted))
+        for group, score in zip(counted, scores):
+            if len(group.places) == 1:
+                alone = lone_influence(score, value, len(counted), clusters)
+                influence[:, group.places[0]] += alone
+        return _Mean(value, added, influence, share, differs)
 
     def _of_group(self, group: Group, system: str, against: str | None) -> np.ndarray:
         """The value with bounds and p (4, M) of one group."""
@@ -398,8 +408,8 @@ class Hits:
         if self.unit != PERCENT_UNIT:
             added = gained / group.total
             part = group.n / group.total
-            influence = influence_of(added, part)
-            tested = None if against is None else added
+            influence = influence_of(added, part, len(part))
+            tested = None if against is None else differing(added, part)
             estimate = mean_estimate(added.sum(axis=1), influence, part, tested)
             return np.stack(self._within(estimate, against is not None)[:4])
         if against is None:

@@ -5,14 +5,16 @@ the *cluster*: a function or, where asked, a repository. Attention heads are not
 interval belongs to the chosen ones.
 
 *One procedure for interval and p.* A score is a sum of what each cluster adds to it, and the
-*influence* of a cluster is what it adds more than its share, enlarged by the leverage that it has
-in each group (`influence_of`). The 95 % interval is that of Student's t of the influences after
-Hall's transformation, which removes their skewness (1992, Journal of the Royal Statistical Society
-B 54), with Satterthwaite's degrees of freedom (`degrees_of`) of the clusters in which two systems
-differ. The p of a difference is the larger of those of t before and after that transformation:
-where few clusters have most of a score, either rejects too often alone. Where p and interval
-disagree, the interval gives way (`agreeing`). Nothing is drawn; how often intervals hold and tests
-reject is measured by tests/benchmarks/intervals.py.
+*influence* of a cluster is what it adds more than the other clusters foretell, group by group: the
+jackknife (`influence_of`). The 95 % interval is that of Student's t of the influences after Hall's
+transformation, which removes their skewness (1992, Journal of the Royal Statistical Society B 54),
+with Satterthwaite's degrees of freedom (`degrees_of`) of what each cluster has a share in or, of a
+difference, of the part of it in which the systems differ: a few functions with many of the
+relations that one finds and the other does not have most of a score, and are few. The p of a
+difference is the larger of those of t before and after that transformation: where few clusters have
+most of a score, either rejects too often alone. Where p and interval disagree, the interval gives
+way (`agreeing`). Nothing is drawn; how often intervals hold and tests reject is measured by
+tests/benchmarks/intervals.py.
 
 *The smallest p.* If neither of two systems is better, all those d clusters that differ favour the
 same one with the probability 2^(1 - d), and p is never below that. Without this bound, of
@@ -101,18 +103,37 @@ def degrees_of(share: np.ndarray) -> np.ndarray:
     return np.maximum(1.0, effective - 1)
 
 
-def influence_of(sums: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """What clusters add more than their `part` (f,) of a total, from what they add, `sums` (...,
-    f): (..., f).
+def influence_of(sums: np.ndarray, part: np.ndarray, clusters: int) -> np.ndarray:
+    """What clusters add more than the others foretell for their `part` (f,) of a total, from what
+    they add, `sums` (..., f): (..., f); `clusters`: the number of those of the whole mean.
 
-    A cluster draws the total towards itself, so that its residual is too small by its leverage,
-    which is its part; divided by the root of 1 - part, residuals have the right variance (Bell and
-    McCaffrey 2002).
+    The jackknife, CV3 of MacKinnon, Nielsen and Webb (2023, Journal of Econometrics 232): right
+    also if a few clusters have most of a total, which they draw towards themselves. Of equal parts
+    it is the plain residual of Student's t. A cluster that has all is foretold by no other: 0, see
+    `lone_influence`.
     """
     total = sums.sum(axis=-1, keepdims=True)
     residuals = sums - total * part
     others = np.where(part < 1, 1 - part, 1)
-    return residuals / np.sqrt(others)
+    return residuals / others * _unbiased(clusters)
+
+
+def lone_influence(total: Any, mean: Any, groups: int, clusters: int) -> np.ndarray:
+    """The influence (...) on the `mean` (...) over `groups` of the cluster that alone has one of
+    them, of which the score is `total` (...): without it, the mean is over the others."""
+    return np.asarray((total - mean) / max(groups - 1, 1) * _unbiased(clusters))
+
+
+def _unbiased(clusters: int) -> float:
+    return float(np.sqrt((clusters - 1) / clusters))
+
+
+def differing(differences: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """The `part` (f,) of each cluster in which two systems differ by more than rounding, else 0,
+    from `differences` (..., f): (..., f)."""
+    distance = np.abs(differences)
+    most = distance.max(axis=-1, keepdims=True, initial=0)
+    return np.where(distance > _ROUNDING * most, part, 0)
 
 
 def interval(
@@ -187,32 +208,27 @@ def mean_estimate(
     value: np.ndarray,
     influence: np.ndarray,
     share: np.ndarray,
-    differences: np.ndarray | None = None,
+    differs: np.ndarray | None = None,
 ) -> Estimate:
     """The estimate (...) of a mean over clusters, whose `value` (...) is known. The one rule for
     means and amounts.
 
-    `influence` (..., F): what each cluster adds to it more than its `share` (F,), which is 0 where
-    it has no part in the mean. `differences` (..., F): what each cluster adds, if the mean is a
-    difference, which is then tested; clusters where it is 0 tell nothing of how much it varies.
-    Fewer than three clusters have no interval.
+    `influence` (..., F): what each cluster adds to it more than foretold. `share` (F,): of each in
+    it, 0 where it has no part. `differs` (..., F): of that, what two systems differ in, if the mean
+    is a difference, which is then tested; the rest tells nothing of how much it varies. Fewer than
+    three clusters have no interval.
     """
     there = share > 0
     clusters = int(there.sum())
     low = high = p = np.full(value.shape, np.nan)
     varying = influence[..., there]
-    varies = share[there]
-    if differences is not None:
-        distance = np.abs(differences)
-        most = distance.max(axis=-1, keepdims=True, initial=0)
-        differs = distance[..., there] > _ROUNDING * most
-        varies = np.where(differs, varies, 0)
+    varies = share[there] if differs is None else differs[..., there]
     degrees = degrees_of(varies)
     if clusters > 2:
         low, high = interval(value, varying, degrees)
-    if differences is not None:
-        differing = np.count_nonzero(varies, axis=-1)
-        least = np.minimum(2.0 ** (1 - differing), 1)  # p if all of them favour one of the two
+    if differs is not None:
+        number = np.count_nonzero(varies, axis=-1)
+        least = np.minimum(2.0 ** (1 - number), 1)  # p if all of them favour one of the two
         p = np.maximum(influence_p(value, varying, degrees), least)
         low, high = agreeing(value, low, high, p)
     return Estimate(value, low, high, p, clusters)
@@ -240,8 +256,10 @@ def paired_p(differences: np.ndarray) -> np.ndarray:
     with as much of each cluster, since where the sum is 0 no cluster is expected to add to it."""
     clusters = differences.shape[-1]
     share = np.full(clusters, 1 / clusters)
-    influence = influence_of(differences, share)
-    return mean_estimate(differences.sum(axis=-1), influence, share, differences).p
+    influence = influence_of(differences, share, clusters)
+    return mean_estimate(
+        differences.sum(axis=-1), influence, share, differing(differences, share)
+    ).p
 
 
 # ---------------------------------------------------------------------------- hits of single groups

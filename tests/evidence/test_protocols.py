@@ -105,6 +105,16 @@ def test_the_worst_head_that_could_be_best_if_all_had_been_read(lost, head, wors
         )
 
 
+def test_relations_in_fewer_than_three_functions_are_in_the_mean_of_published_alone():
+    rows = [(f, TEST, 0) for f in range(6)] + [(f, ARGS, 255) for f in range(2)]
+    same = published(ledger_of(rows)).hits
+    for functions in (2, 3):
+        held = held_out(ledger_of(rows), ledger_of([*rows, (functions - 1, ARGS, 255)])).hits
+        assert held.counted == ([TEST] if functions < 3 else sorted([TEST, ARGS]))
+        assert held.mean("model").value[0] == (100 if functions < 3 else 50)
+    assert same.mean("model").value[0] == 50 and set(held.names) == {TEST, ARGS}
+
+
 def test_few_functions_are_marked_and_some_relations_do_not_count():
     rows = [(f, TEST, 0) for f in range(6)] + [(f % 5, ARGS, 255) for f in range(19)]
     hits = published(ledger_of([*rows, (0, COMPREHENSION, 255)])).hits

@@ -221,7 +221,7 @@ def trained(tokenizer, folder, every=None, steps=4, resume=None, callbacks=None,
     sets = {"train_dataset": data, "eval_dataset": data[:2], "callbacks": callbacks}
     trainer = Trainer(untrained(tokenizer), arguments, **sets)
     if every is not None:
-        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=2))
+        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=every, functions=3))
     trainer.train(resume_from_checkpoint=resume)
     return trainer
 
@@ -262,7 +262,7 @@ def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
         if "syntax/held_out" in entry:
             checkpoint = tmp_path / f"checkpoint-{entry['step']}"
             model = AutoModelForCausalLM.from_pretrained(checkpoint)
-            assert probing.evaluate(model, decoder[1], functions=2).items() <= entry.items()
+            assert probing.evaluate(model, decoder[1], functions=3).items() <= entry.items()
 
 
 @pytest.mark.parametrize("every", ["save", 2])

@@ -3,18 +3,25 @@ the same bytes, and runs nothing twice."""
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pytest
 from support.files import contents
 from support.models.minimal_pairs import PAIRS, pairs_folder, tiny_decoder
 from support.models.random_models import byte_model
 
-from probing import ablate, carry, inform, mask, merge, prefer, probe, surprise
+from probing import ablate, carry, inform, mask, merge, prefer, probe, scores, surprise
+from probing.evidence.gather import by_instrument
 from probing.instruments.information import learn
 from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import ablate as silencing
 from probing.instruments.silencing import choose as heads_of
 from probing.models.location import TINY_DECODER
+from probing.report.document import Table
+from probing.report.kinds import DIFFERENCE, EFFECT
+from probing.report.report import make
+from probing.report.results import parts
 from probing.runs import data, experiment
 from probing.runs.ledger_file import (
     ATTENTION,
@@ -204,3 +211,46 @@ def test_all_that_is_read_is_in_the_key(instrument, measure, whole, places, tmp_
     monkeypatch.setenv("CODESYNTAX_CACHE", "")
     measure(output=tmp_path)
     assert contents(tmp_path) == whole
+
+
+def tables_of(instrument, results):
+    """All tables of a report on a folder, and those that the command prints of each result in it."""
+    every = []
+    for section in make([results]).sections:
+        for part in (section, *section.sections):
+            every += part.all_parts()
+    for file in by_instrument([results])[instrument]:
+        every += parts(INSTRUMENTS[instrument].result.load(file))
+    return [part for part in every if isinstance(part, Table)]
+
+
+def estimates_in(table):
+    """The values with their bounds and, where it is shown, p."""
+    shown = set()
+    for row in (*table.rows, *table.totals):
+        for column, cell in zip(table.columns, row):
+            if isinstance(cell, list) and len(cell) > 2 and len(column.kind.parts) > 2:
+                shown.add(rounded(cell[: 4 if column.kind in (DIFFERENCE, EFFECT) else 3]))
+    return shown
+
+
+def rounded(numbers):
+    return tuple(
+        "" if number is None or math.isnan(number) else f"{number:.7g}" for number in numbers
+    )
+
+
+def test_a_claim_has_one_value_interval_and_p_wherever_it_stands(
+    instrument, measure, whole, tmp_path
+):
+    """All numbers with an interval in tables of commands and of a report are rows of the frame."""
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    if instrument == ATTENTION:
+        measure(output=tmp_path, split="validation")
+    frame = scores(tmp_path)
+    rows = zip(frame["value"], frame["low"], frame["high"], frame["p"])
+    known = {rounded(row[:number]) for row in rows for number in (3, 4)}
+    shown = [estimates_in(table) for table in tables_of(instrument, tmp_path)]
+    assert sum(map(len, shown)) > 3
+    assert not set().union(*shown) - known

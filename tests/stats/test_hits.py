@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -130,18 +129,59 @@ def test_the_mean_of_amounts_is_that_of_plain_loops():
     n, sums = np.zeros((3, 12)), np.zeros((3, 12))
     for row, group in enumerate(hits.groups.values()):
         n[row, group.places], sums[row, group.places] = group.n, group.sums["model"][0]
-    influence, shares = [], []
-    for cluster in range(12):
-        parts = [n[row, cluster] / n[row].sum() for row in range(3)]
-        residuals = [
-            (sums[row, cluster] - sums[row].sum() * parts[row]) / n[row].sum() for row in range(3)
-        ]
-        influence.append(sum(of / math.sqrt(1 - part) for of, part in zip(residuals, parts)) / 3)
-        shares.append(sum(n[row, cluster] / n[row].sum() for row in range(3)) / 3)
+    parts = n / n.sum(axis=1, keepdims=True)
+    of_groups = [
+        plain_intervals.jackknifed(list(sums[row] / n[row].sum() / 3), list(parts[row]), 12)
+        for row in range(3)
+    ]
+    influence, shares = [sum(of) for of in zip(*of_groups)], list(parts.sum(axis=0))
     value = float(np.mean([sums[row].sum() / n[row].sum() for row in range(3)]))
     expected = plain_intervals.hall_interval(value, influence, plain_intervals.degrees(shares))
     estimate = hits.mean("model").at(0)
     assert estimate[:3] == pytest.approx((value, *expected))
+
+
+def rare(clusters, scores):
+    """A group in all clusters, of which every second is hit, and one in the first of them for each of the scores."""
+    alone = [f"r{number}" for number in range(len(scores))]
+    return Hits.of_rows(
+        np.array([*range(clusters), *range(len(scores))]),
+        ["a"] * clusters + alone,
+        {
+            "model": np.array([[*[0, 10] * (clusters // 2), *scores]]),
+            "rival": np.full((1, clusters + len(scores)), 5),
+        },
+        ["k"],
+        np.full(clusters + len(scores), 10),
+    )
+
+
+def test_groups_in_one_cluster_make_a_mean_less_certain():
+    """They had no part in how much it varies, and made its interval narrower."""
+    without, with_them = rare(20, []).mean("model"), rare(20, [0, 10, 10, 0]).mean("model")
+    assert without.value == with_them.value == 50
+    widths = [float((mean.high - mean.low)[0]) for mean in (without, with_them)]
+    assert widths[1] > 0.8 * widths[0]
+
+
+def test_of_a_difference_only_what_differs_tells_how_much_it_varies():
+    """Six groups in the same two of 40 clusters have most of it: as sure as two are, not as 40."""
+    clusters, names = [*range(40)], ["a"] * 40
+    for name in "bcdefg":
+        clusters += [0, 1, 2, 3, 4, 5]
+        names += [name] * 6
+    gained = np.array([[1, -1] * 20 + [4, 4, 0, 0, 0, 0] * 6])
+    n = np.full(len(names), 4)
+    hits = Hits.of_rows(clusters, names, {"model": gained, "rival": 0 * gained}, ["k"], n)
+    shares = np.zeros(40)
+    for group in hits.groups.values():
+        shares[group.places] += group.n / group.total * (group.sums["model"][0] != 0)
+    difference = hits.mean("model", "rival")
+    influence = hits._of_mean("model", "rival").influence[0]
+    expected = plain_intervals.influence_p(
+        float(difference.value[0]), influence, plain_intervals.degrees(shares)
+    )
+    assert plain_intervals.degrees(shares) < 2 and difference.p[0] == pytest.approx(expected)
 
 
 def test_shares_of_groups_have_wilsons_interval_and_few_clusters_none():

@@ -14,11 +14,13 @@ from probing.stats.intervals import (
     agreeing,
     corrected,
     degrees_of,
+    differing,
     family,
     holm,
     influence_of,
     influence_p,
     interval,
+    lone_influence,
     mean_estimate,
     paired_p,
     wilson,
@@ -37,7 +39,7 @@ def equal_shares(values):
 def of_values(values):
     """The estimate of the mean of differences (F,)."""
     value, contribution, influence, share = equal_shares(values)
-    return mean_estimate(value, influence, share, contribution)
+    return mean_estimate(value, influence, share, differing(contribution, share))
 
 
 # One procedure for interval and p
@@ -92,23 +94,38 @@ def test_fewer_than_three_clusters_have_no_interval():
 def test_clusters_without_a_share_change_nothing():
     value, *parts = equal_shares([1.0, 2, 4, 3, 7, 1])
     contribution, influence, share = (np.append(part, [0, 0]) for part in parts)
-    more = mean_estimate(value, influence, share, contribution)
+    more = mean_estimate(value, influence, share, differing(contribution, share))
     fewer = of_values([1.0, 2, 4, 3, 7, 1])
     assert [*map(float, more)] == pytest.approx([*map(float, fewer)])
 
 
-def test_a_leverage_is_the_part_of_a_cluster_and_makes_residuals_right():
-    """By what they vary: of equal clusters, residuals have (f - 1) / f of the variance, and are enlarged to all."""
+def test_an_influence_is_the_change_without_the_cluster():
+    added, parts = [0.3, 0.0, 0.2, 0.9], [0.1, 0.2, 0.1, 0.6]
+    influence = influence_of(np.array(added), np.array(parts), 9)
+    assert influence == pytest.approx(plain_intervals.jackknifed(added, parts, 9))
+    assert influence_of(np.array([5.0]), np.array([1.0]), 9) == [0]
+
+
+def test_of_equal_parts_influences_vary_as_what_clusters_add():
     drawn = np.random.default_rng(0).normal(size=(40_000, 3))
-    assert influence_of(drawn, np.full(3, 1 / 3)).var(axis=0) == pytest.approx([1, 1, 1], rel=0.03)
-    assert influence_of(np.array([5.0]), np.array([1.0])) == [0]
+    influence = influence_of(drawn, np.full(3, 1 / 3), 3)
+    assert influence.var(axis=0) == pytest.approx([1, 1, 1], rel=0.03)
+
+
+def test_without_a_cluster_that_alone_has_a_group_the_mean_is_over_the_others():
+    """Of 90, 30 and 60: over the first two it is 60, too, and over the last two 45."""
+    scores = [90.0, 30, 60]
+    without = [np.mean(scores[:number] + scores[number + 1 :]) for number in range(3)]
+    influence = [float(lone_influence(score, 60.0, 3, 10**9)) for score in scores]
+    assert influence == pytest.approx([60 - mean for mean in without]) == [15, -15, 0]
+    assert lone_influence(90.0, 90.0, 1, 5) == 0
 
 
 def test_clusters_that_do_not_differ_give_no_degrees_of_freedom():
     """Of 20 clusters, 7 differ."""
     values = np.array([1.0, 2, -1, 0.5, 1.5, 0.3, 1.2, *[0] * 13])
     value, contribution, influence, share = equal_shares(values)
-    estimate = mean_estimate(value, influence, share, contribution)
+    estimate = mean_estimate(value, influence, share, differing(contribution, share))
     assert estimate.p == pytest.approx(plain_intervals.influence_p(value, influence, 6))
     assert estimate.p > 1.3 * plain_intervals.influence_p(value, influence, 19)
 
@@ -144,10 +161,9 @@ def test_bounds_reach_to_zero_where_the_test_does_not_separate_and_end_before_it
 def test_a_mean_that_rests_on_few_clusters_has_the_p_of_its_degrees_of_freedom():
     share = np.array([0.3, 0.3, *[0.04] * 10])
     contribution = np.array([0.1, 0.12, 0.1, 0.06, 0.05, 0.04, 0.05, 0.06, 0.03, 0.07, 0.01, 0.06])
-    influence = (contribution - contribution.sum() * share) / np.sqrt(1 - share)
-    assert influence_of(contribution, share) == pytest.approx(influence)
+    influence = influence_of(contribution, share, 12)
     expected = plain_intervals.influence_p(contribution.sum(), influence, degrees_of(share))
-    estimate = mean_estimate(contribution.sum(), influence, share, contribution)
+    estimate = mean_estimate(contribution.sum(), influence, share, share)
     of_equal_shares = plain_intervals.influence_p(contribution.sum(), influence, 11)
     assert estimate.p == pytest.approx(expected) and estimate.p > 2 * of_equal_shares
 

@@ -38,12 +38,20 @@ def influence_p(value: float, influence: Sequence[float], freedom: float) -> flo
     return max(float(2 * t.sf(abs(distance), freedom)) for distance in both)
 
 
+def jackknifed(added: Sequence[float], parts: Sequence[float], clusters: int) -> list[float]:
+    """By how much a total changes without each cluster that adds to it, if the others then stand for its part."""
+    influence = []
+    for number, (one, part) in enumerate(zip(added, parts)):
+        others = sum(added[:number]) + sum(added[number + 1 :])
+        foretold = others / (1 - part) * part if part < 1 else one
+        influence.append((one - foretold) * math.sqrt((clusters - 1) / clusters))
+    return influence
+
+
 def contributions_p(gained: Sequence[float], parts: Sequence[float]) -> float:
     """Two-sided p that what the clusters add to a mean, each for its part, is 0 in all; clusters that add nothing
     tell nothing."""
-    influence = [
-        (one - sum(gained) * part) / math.sqrt(1 - part) for one, part in zip(gained, parts)
-    ]
+    influence = jackknifed(gained, parts, len(gained))
     differing = [part for one, part in zip(gained, parts) if one]
     if not differing:
         return 1.0
