@@ -119,7 +119,9 @@ def _columns(
         else:
             before = (*items, entry["at"]) if "at" in entry else items
             known = words[entry["in"]]
-            for item in known[before[-1]] if isinstance(known, Mapping) else known:
+            for item in (
+                known[before[-1]] if isinstance(known, Mapping) and before[-1] in known else known
+            ):
                 more = {**words, entry["for"]: item}
                 heading = entry.get("group", group)
                 yield from _columns(entry["columns"], more, heading, (*before, item))

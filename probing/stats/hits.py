@@ -325,12 +325,17 @@ class Hits:
         base = inside._of_mean(whole, None)
         scale = np.where(base.value > 0, 100 / base.value, np.nan)[:, None]
         value = (gained.value - elsewhere.value) * scale[:, 0]
-        added = (gained.added - elsewhere.added) * scale
         # of a ratio, which varies with what it is divided by, too
         influence = (gained.influence - elsewhere.influence) * scale
         influence -= value[:, None] / 100 * base.influence * scale
-        share = gained.share / len(inside.groups) + elsewhere.share / max(1, len(others.groups))
-        return mean_estimate(value, influence, share, added)
+        share, differs = (
+            of_groups / len(inside.groups) + of_others / max(1, len(others.groups))
+            for of_groups, of_others in (
+                (gained.share, elsewhere.share),
+                (gained.differs, elsewhere.differs),
+            )
+        )
+        return mean_estimate(value, influence, share, differs)
 
     def by_group(self, system: str, against: str | None = None) -> Estimate:
         """The score of each group, (M, G), or the difference to that of another system, with p as of

