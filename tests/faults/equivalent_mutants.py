@@ -9,12 +9,12 @@ FLOAT = "a float of four bytes is what `float` makes"
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "codesyntax_metric/topk_uas.py": {
         (
-            "attention = attention.float() if attention.element_size() < 4 else attention",
-            "attention = attention.float() if attention.element_size() < 5 else attention",
+            "return attention.float() if attention.element_size() < 4 else attention",
+            "return attention.float() if attention.element_size() < 5 else attention",
         ): FLOAT,
         (
-            "attention = attention.float() if attention.element_size() < 4 else attention",
-            "attention = attention.float() if (attention.element_size() <= 4) else attention",
+            "return attention.float() if attention.element_size() < 4 else attention",
+            "return attention.float() if (attention.element_size() <= 4) else attention",
         ): FLOAT,
         (
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)",
@@ -98,12 +98,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "tokens = max(1, *(len(function.alignment.first) for function in functions))",
             "tokens = max(2, *(len(function.alignment.first) for function in functions))",
         ): PADDING,
-    },
-    "probing/evidence/baselines.py": {
-        (
-            "chosen = int(gained > 0)",
-            "chosen = int(gained > -1)",
-        ): "a whole number other than 0",
     },
 }
 """Module -> the changed lines before and after, without indentation -> why nothing changes."""

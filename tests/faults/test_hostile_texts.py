@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from codesyntax_dataset import card, sources
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.safe_files import escaped, printable
-from probing.cli.group import main, note
+from probing.cli.group import SECTIONS, main, note
 from probing.publish.client import plain_errors
 from probing.report import document, figures, pages
 from probing.report.document import Column, Section, Table
@@ -167,7 +167,9 @@ def test_a_terminal_is_told_nothing(name, capsys):
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 
-def test_errors_and_notes_tell_a_terminal_nothing(name):
+def test_errors_and_notes_tell_a_terminal_nothing(name, monkeypatch):
+    monkeypatch.setitem(SECTIONS, "Hostile", ("hostile",))
+
     @main.command("hostile")
     def hostile():
         note(name)

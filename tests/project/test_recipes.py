@@ -117,7 +117,7 @@ def test_raised_versions_are_written_and_read(tiny_model, fewer_functions, tmp_p
             )
             file.write_text(text, encoding="utf-8")
             raised += count + labels
-    assert raised == 8
+    assert raised == 9
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     old = before.paths(tmp_path / "before")[0]
