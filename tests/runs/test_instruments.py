@@ -172,14 +172,15 @@ def asked(measure, monkeypatch):
 
 
 def altered(changed):
-    """Loading, with other values in these columns of a split: those of the next row, and an edge less."""
+    """Loading, with other values in these columns of a split: those of other rows, of each column of others."""
 
     def load(location, config, split, real=data.load_functions):
         table, name = real(location, config, split)
         here = [column for of, column in changed if of == split and column in table.column_names]
         for column in here:
             values = table[column].to_pylist()
-            values = [*values[1:], values[0]]
+            shift = 1 + sorted(COLUMNS).index(column)
+            values = [*values[shift:], *values[:shift]]
             if column == "repo":
                 values = [f"{number // 3}" for number in range(len(values))]
             place = table.schema.get_field_index(column)
