@@ -175,10 +175,11 @@ def altered(changed):
     """Loading, with other values in these columns of a split: those of other rows, of each column of others."""
 
     def load(location, config, split, real=data.load_functions):
-        table, name = real(location, config, split)
+        whole, name = real(location, config, split)
+        table = whole
         here = [column for of, column in changed if of == split and column in table.column_names]
         for column in here:
-            values = table[column].to_pylist()
+            values = whole[{"good": "bad", "bad": "good"}.get(column, column)].to_pylist()
             shift = 1 + sorted(COLUMNS).index(column)
             values = [*values[shift:], *values[:shift]]
             if column == "repo":
