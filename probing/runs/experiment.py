@@ -41,6 +41,9 @@ from probing.runs.settings import ControlledSettings
 
 logger = logging.getLogger(__name__)
 
+_AS_LONG = 3000
+"""Sub-tokens of a text whose attention takes as long as all else, in a model of usual size."""
+
 CONTINUES = "interrupted: run the same command again to continue"
 
 F = TypeVar("F", bound="MeasuredFunction")
@@ -242,6 +245,10 @@ class Experiment(ABC, Generic[F, R]):
             for start in range(0, len(self.functions), self.PART)
         ]
 
+    def costs(self, part: Sequence[Any]) -> np.ndarray:
+        """How long each function of a part takes beside others, longest first."""
+        return cost(np.array([len(function.ids) for function in part]))
+
     def only(self, places: np.ndarray) -> None:
         """Measure the functions at these places in the split alone."""
         chosen = {*places.tolist()}
@@ -250,6 +257,12 @@ class Experiment(ABC, Generic[F, R]):
     def read(self, part: Sequence[Any]) -> tuple[Sequence[F], JsonObject]:
         """The functions to measure in a part, and what the ledger COUNTS of it."""
         return part, {}
+
+
+def cost(sub_tokens: np.ndarray) -> np.ndarray:
+    """How long texts of so many sub-tokens take beside others: as long, and attention also by their
+    squares."""
+    return sub_tokens * (1 + sub_tokens / _AS_LONG)
 
 
 def run(
@@ -475,6 +488,7 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
         desc=f"{kind.COMMAND} {experiment.settings.model}",
         unit=experiment.RESULT.UNIT,
         main=experiment.session.processes.main,
+        costs=np.concatenate([[], *(experiment.costs(parts[number]) for number in left)]),
     ) as bar:
 
         def made() -> Iterator[tuple[int, Any]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from probing.runs.experiment import cost
 from probing.runs.progress import EVERY, progress
 
 
@@ -49,3 +51,26 @@ def test_a_run_that_fails_says_how_far_it_came(capsys):
         bar.update(2)
         raise ValueError
     assert lines(capsys)[-1].startswith("probing: 2 of 5 functions")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("order", ["longest first", "in parts of 64"])
+def test_the_time_left_is_by_costs(order, share):
+    """Functions of 20 to 511 sub-tokens, of which most are short, take as long as their costs say."""
+    lengths = np.sort(20 + 491 * np.random.default_rng(0).random(2000) ** 3)[::-1]
+    if order != "longest first":
+        shuffled = np.random.default_rng(1).permutation(lengths)
+        lengths = np.concatenate([np.sort(part)[::-1] for part in np.split(shuffled[:1984], 31)])
+    taken = lengths * (1 + lengths / 1500)  # a small model
+    bar = progress(
+        total=len(lengths) + 50, initial=50, costs=cost(lengths), desc="probing", unit="f"
+    )
+    now = bar.start_t
+    bar._time = lambda: now
+    done = round(share * len(lengths))
+    now += taken[:done].sum()
+    bar.update(done)
+    known = bar.format_dict
+    left = (known["total"] - known["n"]) / known["rate"]
+    assert left == pytest.approx(taken[done:].sum(), rel=0.25)
+    bar.close()

@@ -27,7 +27,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeProvenance, ProbeResult
 from probing.models.location import ModelSource, checkpoints, trainings
 from probing.runs.data import read_functions, rows
-from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, Prepared, run
+from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, Prepared, cost, run
 from probing.runs.records import JsonObject
 from probing.runs.session import Session
 from probing.runs.settings import Limit
@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 _USUAL_CODE = 500
 """Bytes of a function of usual length."""
+
+_CODE_OF_A_SUB_TOKEN = 3.5
+"""The bytes of its code."""
 
 _ON_GPU = 64
 """How much larger parts are there, as its batches are: eight batches."""
@@ -252,6 +255,10 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
         size = self.PART * _USUAL_CODE * (_ON_GPU if on_gpu else 1)
         ends = self.data.code_sizes[places].cumsum()
         return np.split(places, 1 + np.flatnonzero(np.diff(ends // size)))
+
+    def costs(self, part: Any) -> np.ndarray:
+        sizes = np.sort(self.data.code_sizes[part])[::-1] / _CODE_OF_A_SUB_TOKEN
+        return cost(np.minimum(sizes, self.encoder.longest))
 
     def only(self, places: np.ndarray) -> None:
         super().only(places)
