@@ -20,6 +20,8 @@ from probing.cli.group import (
     main,
     note,
     note_frame,
+    note_next,
+    note_saved,
     note_shard,
     one_line,
     print_made,
@@ -54,7 +56,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     revision. A folder of checkpoints stands for all of them. Without --data, and without a dataset
     in the folder codesyntax, the embedded sample is built there.
 
-    Heads are chosen on the split validation and scored on test: the held-out score comes last,
+    Heads are chosen on the split validation and scored on test: the held-out score comes first,
     beside the best baseline. Several models run one after the other; a model that fails does not
     stop the rest, and the exit status is then 1. Under `accelerate launch` or `torchrun`, the
     processes share the work.
@@ -85,7 +87,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     options.build_missing(arguments, arguments["configs"], [name for name, _ in named])
     if chosen_here and not as_json:
         arguments["splits"] = options.splits_in(arguments["data"], arguments["configs"])
-    from probing.report.document import print_parts
+    from probing.report.document import first_screen, print_parts
     from probing.report.headline import answer
     from probing.runs.saved import scratch_folder
 
@@ -93,21 +95,29 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     output = arguments["output"]
     failed = defaultdict(list)
     probed = []
+    waiting = []
     with scratch_folder() as scratch:
         for done in probing.probe_models(names, **arguments):
             if done.error is not None:
                 if len(named) == 1:
+                    for result in waiting:
+                        print_saved(result, None, wide)
                     raise done.error
                 failed[done.model].append(one_line(done.error))
             if done.result is None:
                 continue
-            if not held_out or done.split != "validation":
+            if not held_out or (wide and done.split != "validation"):
                 print_saved(done.result, output, wide, as_json)
+            elif done.split != "validation":  # it is part of the answer
+                waiting.append(done.result)
+                note_saved(done.result, output)
             if held_out:
                 file = done.result.paths(output)[0] if output else done.result.save(scratch)
                 probed.append((done.model, file))
         if files := [file for model, file in probed if model not in failed]:
-            print_parts(answer(files, arguments["data"]), wide)
+            parts = answer(files, arguments["data"])
+            print_parts(parts if wide else first_screen(parts), wide)
+            note_next(output)
     note_shard(arguments["shard"], output)
     if failed:
         from probing.runs.session import processes_of_run

@@ -194,12 +194,29 @@ def print_saved(
 ) -> None:
     """Print a result, and where it is; nothing where there is none: not in the main process, or
     with a shard."""
+    from probing.report.document import first_screen
     from probing.report.results import parts
 
     if result is not None:
-        print_made(result, parts, wide, as_json)
-        if output:
-            note(f"wrote {result.paths(output)[0]}")
+        print_made(
+            result, lambda made: parts(made) if wide else first_screen(parts(made)), wide, as_json
+        )
+        note_saved(result, output)
+
+
+def note_saved(result: Result, output: Path | None) -> None:
+    if output:
+        note(f"wrote {result.paths(output)[0]}")
+
+
+def note_next(output: Path | None) -> None:
+    """The next command, after results were printed."""
+    kept = (
+        f"codesyntax report {output}"
+        if output
+        else "the same with --output FOLDER, and `codesyntax report FOLDER`"
+    )
+    note(f"next: {kept}")
 
 
 def note_shard(shard: str | None, output: Path | None) -> None:

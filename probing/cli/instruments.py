@@ -11,7 +11,7 @@ import click
 import probing
 from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.cli import options
-from probing.cli.group import main, note_shard, print_saved, quiet_libraries
+from probing.cli.group import main, note_next, note_shard, print_saved, quiet_libraries
 
 _node_types = click.option(
     "--node-types",
@@ -262,4 +262,6 @@ def _run_instrument(
         on = {"split": split} if split else {}
         result = getattr(probing, name)(session, config=config, **on, **arguments)
         print_saved(result, arguments["output"], wide, as_json)
+    if not as_json and arguments["shard"] is None:
+        note_next(arguments["output"])
     note_shard(arguments["shard"], arguments["output"])

@@ -231,13 +231,13 @@ class Splits:
     direction: str
 
     @cached_property
-    def _by_context(self) -> Context:
+    def by_context(self) -> Context:
         return context(**self.edges, direction=self.direction)
 
     @cached_property
     def baselines(self) -> BaselineResult:
         return baselines.evaluate(
-            **self.edges, direction=self.direction, by_context=self._by_context
+            **self.edges, direction=self.direction, by_context=self.by_context
         )
 
     @cached_property
@@ -245,7 +245,7 @@ class Splits:
         """Protocol -> those of BASELINES that it has -> what each hits; beyond offsets, if both
         splits have hard edges."""
         hits = dict(self.baselines.hits)
-        hard = rivals(**self.edges, direction=self.direction, by_context=self._by_context)
+        hard = rivals(**self.edges, direction=self.direction, by_context=self.by_context)
         if hard:
             hits[BEYOND_OFFSET] = hard
         return hits

@@ -29,7 +29,7 @@ def _mean_rows(findings: Findings) -> Iterator[RowRecord]:
     for rule, k, name in product(findings.rules, TABLE_KS, kinds):
         hard = ScoredRow(findings, name, rule, k, protocol=BEYOND_OFFSET)
         if hard.score:
-            further = name + " (further)" * (name == BASELINES[0])
+            further = hard.title + " (further)" * (name == BASELINES[0])
             yield {"name": further, "kind": kinds[name], "hard": hard, **_sizes(hard)}
 
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -125,6 +125,27 @@ def print_parts(parts: Iterable[object], wide: bool = False) -> None:
         out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
 
 
+FIRST_ROWS = 10
+"""The most rows of a table on the first screen of a command."""
+
+
+def first_screen(parts: Iterable[Part]) -> list[Part]:
+    """The same with tables of at most FIRST_ROWS rows, those with the largest differences, and what
+    shows the others."""
+    shown: list[Part] = []
+    for part in parts:
+        if not isinstance(part, Table) or part.filters or len(part.rows) <= FIRST_ROWS:
+            shown.append(part)
+            continue
+        rows = part.largest(FIRST_ROWS)
+        shown.append(replace(part, rows=rows))
+        shown.append(
+            f"{FIRST_ROWS} of {len(part.rows)} rows: --wide prints all, and `codesyntax score FOLDER --csv FILE` "
+            "writes all that --output FOLDER keeps"
+        )
+    return shown
+
+
 # --------------------------------------------------------------------- tables, figures and sections
 
 
@@ -237,6 +258,24 @@ class Table:
         """The rows that the page shows initially, and the totals."""
         first, *_ = *self.bodies.values(), []
         return [*first, *(row[self.filters :] for row in self.totals)]
+
+    def largest(self, most: int) -> list[Any]:
+        """So many rows, in their order: those with the largest differences, or the first of a table
+        without any."""
+        places = (
+            number for number, column in enumerate(self.columns) if ", p" in column.kind.parts
+        )
+        place = next(places, None)
+        if place is None:
+            return self.rows[:most]
+
+        def size(row: list[Cell]) -> float:
+            cell = row[place]
+            value = cell[0] if isinstance(cell, (list, tuple)) else cell
+            return -abs(value) if value is not None and not _missing(value) else 0
+
+        chosen = {id(row) for row in sorted(self.rows, key=size)[:most]}
+        return [row for row in self.rows if id(row) in chosen]
 
     @property
     def initial_title(self) -> str:

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BEYOND_OFFSET
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN
 from probing.report import figures, means, specs
-from probing.report.document import Figure, Part, Section, Table, verdict
+from probing.report.document import Figure, Part, RowRecord, Section, Table, verdict
 from probing.report.figures import COLOURS, INK, Points
-from probing.report.findings import Findings, read_findings
+from probing.report.findings import Findings, Subject, read_findings
 from probing.report.kinds import PERCENT
 from probing.report.scored import ScoredRow
-from probing.report.words import DIRECTIONS, number_of
+from probing.report.words import DIRECTIONS, number_of, starred
 
 NAMED = 3
 """The most configs or relations that a sentence names."""
@@ -57,9 +57,37 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
 
 
 def answer(files: Sequence[Path], data: Any) -> list[Part]:
-    """The answer to results in files, as text and tables."""
-    parts = section(read_findings(files, data, relations=False)).parts
-    return [part for part in parts if not isinstance(part, Figure)]
+    """The answer to results in files, as text and tables: of one model, with its relations."""
+    all_findings = read_findings(files, data)
+    parts = [part for part in section(all_findings).parts if not isinstance(part, Figure)]
+    models = [(findings, model) for findings in all_findings for model in findings.models]
+    if len(models) == 1 and not one_training(all_findings):
+        sentences = [part for part in parts if isinstance(part, str)]
+        return [*sentences, *_of_one_model(*models[0])]
+    return parts
+
+
+def _of_one_model(findings: Findings, model: Subject) -> list[Part]:
+    """The relations of a model, those in which it gains most first, and why its published score is
+    another."""
+    names = findings.relations(model.name, HELD_OUT)
+    rows = [ScoredRow(findings, model.name, group=name) for name in names]
+    rows.sort(key=lambda row: (-row.difference.value if row.difference else np.inf, row.group))
+    mean = ScoredRow(findings, model.name)
+    published = mean.get(PUBLISHED).score
+    table = specs.table(
+        "first",
+        [_line(row, starred(row.group, row.group not in NOT_IN_MEAN)) for row in rows],
+        totals=[_line(mean, f"mean of {mean.relations} relations")],
+        model=model,
+        findings=findings,
+    )
+    why = [specs.text("published-too", score=published)] if published and mean.score else []
+    return [table, *why, model.signature]
+
+
+def _line(row: ScoredRow, name: str) -> RowRecord:
+    return {"relation": name, "row": row}
 
 
 def sentence(all_findings: Sequence[Findings]) -> str:

@@ -100,15 +100,22 @@ def preference_parts(result: PreferenceResult) -> list[Part]:
         shown = starred(shown, accuracy.pairs >= LEAST_PAIRS)
         rows.append({"name": shown, "accuracy": accuracy, **scores[phenomenon]})
     means = []
+    said = []
     if mean := result.mean:
         rivals = {"brackets": mean.brackets, "surface": mean.surface}
         row = {
             "name": f"mean of {mean.phenomena} phenomena",
             "accuracy": {"pairs": result.accuracy.pairs, **rivals},
         }
-        means.append({**row, **_means_by_key(hits, *_WAYS)})
+        ways = _means_by_key(hits, *_WAYS)
+        means.append({**row, **ways})
+        whole = ways["whole"].value
+        rival = ""
+        if mean.surface is not None:
+            rival = f" The surface regression, without a model, is right in {mean.surface:.1f} %."
+        said = [specs.text("preferred", name=result.model, whole=whole, rival=rival)]
     table = specs.table("preference", rows, totals=means, result=result)
-    return [table, result.signature, *skipped(pairs=result.skips)]
+    return [*said, table, result.signature, *skipped(pairs=result.skips)]
 
 
 # ---------------------------------------------------------------------------------------- surprisal

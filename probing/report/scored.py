@@ -88,6 +88,8 @@ class ScoredRow(NamedTuple):
         """Who is scored, in words."""
         if self.name == RANDOM_HEAD:
             return "random attention, a head on average"
+        if self.name == BEST_BASELINE:
+            return "best baseline"
         drawn = self.findings.score(self.name, PUBLISHED) if self.name == RANDOM_BEST else None
         return f"{self.name}, {drawn.chosen}" if drawn else self.name
 

@@ -264,4 +264,13 @@ def masking_parts(result: MaskResult) -> list[Part]:
     control = RANDOM[result.settings.control]
     table = specs.table("masking", rows, result=result, control=control)
     failed = [f"failed comparisons, left out of all means: {result.failed}"] * bool(result.failed)
-    return [table, result.signature, *failed, *skipped(functions=result.skips)]
+    verdicts = [verdict(tested(effect)) for effect in effects.values()]
+    said = specs.text(
+        "masked",
+        name=result.model,
+        control=control,
+        lower=verdicts.count("lower"),
+        higher=verdicts.count("higher"),
+        types=len(verdicts),
+    )
+    return [said, table, result.signature, *failed, *skipped(functions=result.skips)]

@@ -66,7 +66,8 @@ def test_results_are_scored_and_compared_without_what_takes_long_to_import(evide
 @pytest.mark.slow
 @pytest.mark.usefixtures("smaller")
 def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
-    """Without data, the sample is built, both splits are probed, and the held-out score comes last."""
+    """Without data, the sample is built, both splits are probed, and the held-out score comes first: in at most two
+    sentences, ten rows, and a line each on what is left out, on the published score and on what is next."""
     monkeypatch.chdir(tmp_path)
     done = run("probe", tiny_model, "--limit 20")
     assert (
@@ -76,11 +77,18 @@ def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
     assert (
         tmp_path / "codesyntax/python/test.parquet"
     ).exists() and "/validation: " not in done.stdout
-    of_split, sentence, table = (
-        done.stdout.index(text)
-        for text in ("published top-k UAS", "heads of tiny find", "all edges, held-out")
-    )
-    assert of_split < sentence < table
+    first, title, *table = done.stdout.splitlines()
+    assert first.startswith("With one guess, the attention heads of tiny find ")
+    assert first.count(". ") == 1
+    assert "what the chosen head of each relation finds" in title
+    assert sum("->" in line for line in table) == 10
+    for told in (
+        " rows: --wide prints all, and",
+        "By the paper's protocol (published) it is ",
+        "uas|model:tiny@",
+    ):
+        assert [told in line for line in table].count(True) == 1
+    assert "next: the same with --output FOLDER, and `codesyntax report FOLDER`" in done.stderr
     again = run("probe", tiny_model, "--limit 20")
     assert "no --data" not in again.stderr and again.stdout == done.stdout
 
@@ -141,7 +149,7 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
         tiny_model,
         "--data",
         dataset_folder,
-        "--split test --limit 4 --output",
+        "--wide --split test --limit 4 --output",
         tmp_path,
     )
     (ledger,) = tmp_path.glob("*.parquet")
@@ -165,7 +173,7 @@ def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder,
         "probe",
         tiny_model,
         *data,
-        "--config java --config python --split test --limit 3 --output",
+        "--wide --config java --config python --split test --limit 3 --output",
         tmp_path,
         "-q",
     )
@@ -223,8 +231,9 @@ def test_demo_runs(tmp_path, monkeypatch):
     result = run("demo --output", tmp_path / "demo")
     finding, *rest = result.stdout.splitlines()
     assert (
-        finding.startswith("In python, ")
-        and "the attention heads of" in finding
+        finding.startswith(
+            "On 3 functions, too few for a claim, with one guess, the attention heads of"
+        )
         and EMBEDDED in finding
     )
     assert str((tmp_path / "demo/report/index.html").resolve()) in rest  # on a line of its own

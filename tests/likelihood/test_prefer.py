@@ -470,14 +470,20 @@ def test_command(decoder, folder, tmp_path):
 @pytest.mark.slow
 def test_table(decoder, data):
     result = prefer(decoder, data)
-    phenomena, signature = parts(result)
+    said, phenomena, signature = parts(result)
+    mean = phenomena.totals[0][7][0]
+    assert (
+        said
+        == f"decoder finds the grammatical text likelier in {mean:.1f} % of the pairs, where 50 is chance."
+    )
     phenomena_hits = of_pairs(result)
     whole = phenomena_hits.each(phenomena_hits.by_group(MODEL))["loop"]
     assert phenomena.rows[1][:5] == ["loop", 30, REPOSITORIES, 0, result.phenomena["loop"].ties]
     assert phenomena.rows[1][5:8] == [50.0, None, [*whole[:3]]]  # brackets, surface, whole
     assert whole.value == pytest.approx(result.phenomena["loop"].whole)
     assert signature == result.signature
-    told = parts(prefer(decoder, datasets.DatasetDict(test=data, validation=data)))[0]
+    surely, told, _ = parts(prefer(decoder, datasets.DatasetDict(test=data, validation=data)))
+    assert surely.endswith(" The surface regression, without a model, is right in 100.0 %.")
     assert [row[0] for row in told.rows] == ["bracket (surface)", "loop (surface)"]
     few = parts(prefer(decoder, data, limit=6))[0]
     assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals

@@ -115,7 +115,7 @@ def rows_of(written, name):
 
 def scores_of(written, config):
     return {
-        (row["rule"], row["k"], row["name"]): row
+        (row["match"], row["k"], row["name"]): row
         for row in rows_of(written, "overview")
         if row["config"] == config
     }
@@ -123,7 +123,7 @@ def scores_of(written, config):
 
 def of_java(row):
     """Whether a row of a table is of this config by the first of rules and of k."""
-    return (row["config"], row["rule"], row["k"]) == ("java", "first", "1")
+    return (row["config"], row["match"], row["k"]) == ("java", "first", "1")
 
 
 def name_of(one):
@@ -145,7 +145,7 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
         hits = found.chosen.hits
         assert told == list(hits.mean("model").at(0)[:3])
         redrawn = one.probed.test.settings.control == "redrawn-dependents"
-        assert (row["vs combined"] == "") == redrawn
+        assert (row["vs best baseline"] == "") == redrawn
         assert int(row["hard edges"]) == sum(hits.groups[name].total for name in hits.counted)
 
 
@@ -160,7 +160,7 @@ def test_scores_of_relations_are_those_of_the_ledger(written, evidence):
     assert len(rows) > 100
     for row in rows:
         edges = ledger.relation == ledger.relations.index(row["relation"])
-        ranks = ledger.ranks[RULES.index(row["rule"]), edges]
+        ranks = ledger.ranks[RULES.index(row["match"]), edges]
         scores = 100 * (ranks < int(row["k"])).mean(axis=0)
         assert float(row["published: score"]) == pytest.approx(scores.max())
         head = row["published: head"] or "0-0"  # none is the best of those that find nothing
@@ -195,7 +195,7 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
 
 def test_configs_stand_side_by_side(written):
     shown = [
-        row for row in rows_of(written, "overview") if (row["rule"], row["k"]) == ("any", "10")
+        row for row in rows_of(written, "overview") if (row["match"], row["k"]) == ("any", "10")
     ]
     common = {row["config"]: row["functions: common"] for row in rows_of(written, "results")}
     assert len(set(common.values())) == 2  # one config has a model that reads less
@@ -369,7 +369,7 @@ def test_finding_says_what_the_tables_say(written, opened):
     )
     found = {row["model"]: row for row in rows_of(written, "models") if row["config"] == "java"}
     models = {name: row for name, row in rows.items() if row["kind"] == "model"}
-    best_baseline = rows["combined"]["held-out: score"]
+    best_baseline = rows["best baseline"]["held-out: score"]
     assert len(models) == 2 and found.keys() == models.keys()
     for name, row in models.items():
         told = {
@@ -378,7 +378,7 @@ def test_finding_says_what_the_tables_say(written, opened):
         assert (told["score"], told["best baseline"]) == (row["held-out: score"], best_baseline)
         for part in ("", ", low", ", high", ", p"):
             assert told[f"difference{part}"] == row[f"held-out: vs best baseline{part}"]
-        for column, of in (("score", name), ("next best baseline", "combined")):
+        for column, of in (("score", name), ("best baseline", "best baseline")):
             of_hard = told[f"beyond the best offset, held-out: {column}"]
             assert float(of_hard) == float(hard[of]["score"])
     best = max(models, key=lambda name: float(models[name]["held-out: score"]))
@@ -441,8 +441,9 @@ def test_filters_choose_rule_and_k(opened, written):
     selects = table.locator("xpath=ancestor::div[@class='table']").locator("select")
     selects.nth(0).select_option("any")
     selects.nth(1).select_option("10")
-    rows = [row for row in rows_of(written, name) if (row["rule"], row["k"]) == ("any", "10")]
+    rows = [row for row in rows_of(written, name) if (row["match"], row["k"]) == ("any", "10")]
     assert first_column(opened, name, 1) == [row["name"] for row in rows]
     scores = [row["published: score"] for row in rows]
     assert {row["name"] for row in rows if not row["published: score"]} == {"context"}
-    assert first_column(opened, name, 6) == [score and f"{float(score):.1f}" for score in scores]
+    shown = [f"{float(score):.1f}" if score else "–" for score in scores]
+    assert first_column(opened, name, 6) == shown

@@ -149,7 +149,7 @@ def test_p_of_one_result_is_corrected_over_node_types_and_outcomes(masked):
     }
     corrected = plain_intervals.holm(list(raw.values()))
     expected = dict(zip(raw, (min(1, 3 * p) for p in corrected)))
-    table = syntaxeval.masking_parts(result)[0]
+    table = syntaxeval.masking_parts(result)[1]
     assert {row[0]: row[4][3] for row in table.rows} == pytest.approx(expected)
     assert expected != raw
 
