@@ -58,6 +58,7 @@ PAIR_FEATURES = datasets.Features(
         "depth": datasets.Value("int32"),
         "prefix": datasets.Value("bool"),
         "certified": datasets.Value("string"),
+        "refused_by": datasets.Value("string"),
         "repo": datasets.Value("string"),
         "path": datasets.Value("string"),
     }
@@ -77,6 +78,7 @@ PAIR_COLUMNS = {
     "depth": "levels by which the deepest token between them lies below the first in the tree",
     "prefix": "whether the beginning of `bad` already has no valid continuation; where false, nobody has proved it",
     "certified": "what says that only `good` is valid: `tree-sitter`, or `rule` on its tree, and a native parser",
+    "refused_by": "`parser`, or `compiler`: `bad` has a syntax tree, which only a later check of the compiler refuses",
     "repo": "repository of the function",
     "path": "path of its file in the repository",
 }

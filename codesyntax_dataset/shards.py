@@ -199,6 +199,10 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
     return Labelled(pa.RecordBatch.from_pylist(rows, schema=FEATURES.arrow_schema), reasons)
 
 
+_SAID = ("certified", "prefix", "refused_by")
+"""The columns of a pair that only its certificate tells."""
+
+
 def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
     """The certified pairs on which rivals are at chance, in order.
 
@@ -229,16 +233,15 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
             rivals.score(
                 (row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows
             )
-        certified: dict[
-            str, tuple[str, bool] | str
-        ] = {}  # without the texts, which take kilobytes a pair
+        # without the texts, which take kilobytes a pair
+        certified: dict[str, tuple[str | bool, ...] | str] = {}
         refused: set[str] = set()
         while new := (balanced_ids := rivals.kept(refused)) - certified.keys():
             for _, rows in waiting():
                 asked = [row for row in rows if row["id"] in new]
                 verdicts = certify([_pair_of(row) for row in asked], language)
                 said = (
-                    pair if isinstance(pair, str) else (pair.certified, pair.prefix)
+                    pair if isinstance(pair, str) else tuple(getattr(pair, name) for name in _SAID)
                     for pair in verdicts
                 )
                 certified |= zip((row["id"] for row in asked), said)
@@ -254,7 +257,7 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
                         (f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_)
                     )
                 else:
-                    pairs.append(row | dict(zip(("certified", "prefix"), said_of)))
+                    pairs.append(row | dict(zip(_SAID, said_of)))
             yield Labelled(
                 pa.RecordBatch.from_pylist(pairs, schema=PAIR_FEATURES.arrow_schema), left_out
             )

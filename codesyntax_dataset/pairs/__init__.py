@@ -24,7 +24,14 @@ from codesyntax_dataset.languages.grammar import parse_framed
 from codesyntax_dataset.languages.native import NATIVE
 from codesyntax_dataset.pairs.code import Code
 from codesyntax_dataset.pairs.phenomena import PHENOMENA
-from codesyntax_dataset.pairs.programs import INVALID, UNFINISHED, UNKNOWN, VALID, native
+from codesyntax_dataset.pairs.programs import (
+    INVALID,
+    UNFINISHED,
+    UNKNOWN,
+    VALID,
+    native,
+    parses_as_python,
+)
 from codesyntax_dataset.pairs.words import Site
 from codesyntax_dataset.schema import SourceFunction
 
@@ -33,6 +40,9 @@ FAR = 5
 
 LONGEST = 5_000
 """Characters of a function: a model must read a text as a whole."""
+
+PARSER, COMPILER = "parser", "compiler"
+"""What refuses an invalid text: a parser, or only a later check of the compiler on its tree."""
 
 MOST = 3
 """Pairs of a function in which the same word becomes the same other one."""
@@ -43,7 +53,7 @@ class Pair:
     """A pair; its fields are columns of the dataset (`codesyntax_dataset.features.PAIR_COLUMNS`).
 
     Before it is certified, `certified` is `rule`, where a condition on the tree says that `bad` is
-    invalid, or empty.
+    invalid, or empty; and `refused_by` is empty, then PARSER or COMPILER.
     """
 
     good: str
@@ -56,6 +66,7 @@ class Pair:
     depth: int
     prefix: bool = False
     certified: str = ""
+    refused_by: str = ""
 
 
 def minimal_pairs(code: str, language: str) -> list[Pair]:
@@ -121,7 +132,12 @@ def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
     if parser is None:
         for pair in pairs:
             certified = _by_tree(pair, language)
-            yield replace(pair, certified=certified) if certified else "the changed text is valid"
+            if certified:
+                yield replace(
+                    pair, certified=certified, refused_by=_refuser(pair, certified, language)
+                )
+            else:
+                yield "the changed text is valid"
         return
     name, check = NATIVE[language].parser, parser
     goods = list(dict.fromkeys(pair.good for pair in pairs))
@@ -142,7 +158,12 @@ def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
         verdict = VALID if VALID in by_frame else by_frame[frames.index(framed[pair.good])]
         certified = _by_tree(pair, language)
         if certified and verdict in (INVALID, UNFINISHED):
-            yield replace(pair, certified=f"{certified}+{name}", prefix=verdict == INVALID)
+            yield replace(
+                pair,
+                certified=f"{certified}+{name}",
+                prefix=verdict == INVALID,
+                refused_by=_refuser(pair, certified, language),
+            )
         elif verdict == UNKNOWN:
             yield f"{name} cannot say whether the changed text is valid"
         elif certified:
@@ -151,6 +172,15 @@ def certify(pairs: Sequence[Pair], language: str) -> Iterator[Pair | str]:
             yield "the changed text is valid"
         else:
             yield f"parsers disagree: tree-sitter reads the changed text, {name} refuses it"
+
+
+def _refuser(pair: Pair, certified: str, language: str) -> str:
+    """PARSER or COMPILER, by Python's own parser, and in other languages by the grammar of
+    tree-sitter."""
+    parses = certified == "rule"
+    if language == "python":
+        parses = parses_as_python(pair.bad)
+    return COMPILER if parses else PARSER
 
 
 def _by_tree(pair: Pair, language: str) -> str:

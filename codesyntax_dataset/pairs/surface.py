@@ -1,10 +1,18 @@
-"""A rival of minimal pairs that needs no model: what stands near a change, learned from other
-pairs.
+"""A rival of minimal pairs that needs no model: what stands near a change, and what a text has open
+there, learned from other pairs.
 
-A logistic regression, with an L2 penalty, on what the valid text has more of than the invalid one:
-sequences of up to N tokens that see the change, and for each line its first and last token beside
-those of the lines before and behind it. Names and numbers are masked, so that only keywords, signs
-and lines are known.
+A logistic regression, with an L2 penalty, on what the valid text has more of than the invalid one.
+It sees words, signs, line breaks and indentation, and no syntax tree; names and numbers are masked,
+but that two names of one pair of brackets are equal:
+
+- sequences of up to N tokens that see the change, and for each line its first and last token beside
+  those of the lines before and behind it;
+- each bracket with the one that closes it, by a stack, those that close nothing or stay open, and
+  what separates in a pair of them;
+- each line by its first token, beside that of the last line with the same indentation, of the line
+  around it and of all lines around that, and whether indentation follows a colon or bracket;
+- names that stand twice in one pair of brackets, and whether `=` follows what stands there, in
+  order; how many `if`, `else` and `for` a line has inside.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,6 +37,37 @@ _WORD = re.compile(r"\w+")
 
 Pair = tuple[str, str]
 """The valid and the invalid text."""
+
+
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+_BEFORE, _BEHIND = frozenset("(,*"), frozenset("=,)")
+"""What stands on either side of a parameter, or of the name of an argument."""
+
+_SEPARATES = frozenset(",;:")
+_OPENING = frozenset(":{")
+_LOOPS = frozenset(("for", "while", "do"))
+_ENDING = frozenset(("break", "continue"))
+
+
+@dataclass
+class _Opened:
+    """A bracket that is open: the masked token `before` it, the names that stand in it, and whether
+    `=` followed the last of them."""
+
+    token: str
+    before: str
+    names: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    last: str = ""
+
+    def seen(self, name: str, given: bool) -> Iterator[tuple[str, ...]]:
+        kind = "=" if given else "name"
+        yield "order", self.last, kind
+        self.names[name, given] += 1
+        self.last = kind
+
+    def repeated(self) -> Iterator[tuple[str, ...]]:
+        for (_, given), times in self.names.items():
+            yield from [("repeated", str(given), self.before)] * (times - 1)
 
 
 class SurfaceRival:
@@ -76,6 +116,70 @@ class SurfaceRival:
             yield "joint", before[-1], line[0]
             yield "ends", line[0], line[-1]
             yield "behind", line[-1], behind[0]
+        yield from self._in_brackets(text)
+        yield from self._levels(text)
+
+    def _in_brackets(self, text: str) -> Iterator[tuple[str, ...]]:
+        """Brackets with those that close them, and what stands in one pair of them."""
+        tokens = lexed(text)
+        opened: list[_Opened] = []
+        for before, token, behind in zip(["", *tokens], tokens, [*tokens[1:], ""]):
+            if token in _CLOSES:
+                opened.append(_Opened(token, before if before in self.keywords else "name"))
+            elif token in _CLOSES.values():
+                bracket = opened.pop() if opened else _Opened("", "")
+                yield "closed", bracket.token, token
+                if _CLOSES.get(bracket.token) != token:
+                    yield ("unmatched",)
+                yield from bracket.repeated()
+            elif opened and token in _SEPARATES:
+                yield "separates", opened[-1].token, opened[-1].before, token
+            elif opened and self._is_name(token) and before in _BEFORE and behind in _BEHIND:
+                yield from opened[-1].seen(token, behind == "=")
+        for bracket in opened:
+            yield "closed", bracket.token, ""
+            yield ("unmatched",)
+
+    def _is_name(self, token: str) -> bool:
+        return token.isidentifier() and token not in self.keywords
+
+    def _levels(self, text: str) -> Iterator[tuple[str, ...]]:
+        """Lines by what begins the lines beside and around them."""
+        around: list[tuple[int, str]] = []
+        before: tuple[int, str] | None = None
+        for indentation, line in self._statements(text):
+            first = line[0]
+            while around and around[-1][0] > indentation:
+                around.pop()
+            level = around.pop()[1] if around and around[-1][0] == indentation else ""
+            if not level and before is not None and indentation < before[0]:
+                level = "none"
+            outer = [word for _, word in around]
+            yield "beside", level, first
+            yield "in", outer[-1] if outer else "", first
+            for word in sorted({*outer}):
+                yield "within", word, first
+            if first in _ENDING:
+                yield "loop", first, str(not _LOOPS.isdisjoint(outer))
+            if before is not None:
+                yield "step", str(np.sign(indentation - before[0])), str(before[1] in _OPENING)
+            inside = [str(min(2, line[1:].count(word))) for word in ("if", "else", "for")]
+            yield "inside", first, *inside
+            around.append((indentation, first))
+            before = indentation, line[-1]
+
+    def _statements(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """The columns of indentation and masked tokens of lines that do not go on in brackets."""
+        indentation = depth = 0
+        line: list[str] = []
+        for token in [*lexed(text), "\n"]:
+            if not token.startswith("\n"):
+                depth += (token in "([{") - (token in ")]}")
+                line.append(token if token in self.keywords or not token[0].isalnum() else "name")
+            elif depth <= 0:
+                if line:
+                    yield indentation, line
+                indentation, line = len(token) - 1, []
 
     def _masked(self, text: str) -> list[str]:
         """The tokens, with one for all names, one for all numbers, and line breaks by the step of

@@ -102,10 +102,9 @@ def preference_parts(result: PreferenceResult) -> list[Part]:
     means = []
     said = []
     if mean := result.mean:
-        rivals = {"brackets": mean.brackets, "surface": mean.surface}
         row = {
             "name": f"mean of {mean.phenomena} phenomena",
-            "accuracy": {"pairs": result.accuracy.pairs, **rivals},
+            "accuracy": {"surface": mean.surface},
         }
         ways = _means_by_key(hits, *_WAYS)
         means.append({**row, **ways})
@@ -114,6 +113,7 @@ def preference_parts(result: PreferenceResult) -> list[Part]:
         if mean.surface is not None:
             rival = f" The surface regression, without a model, is right in {mean.surface:.1f} %."
         said = [specs.text("preferred", name=result.model, whole=whole, rival=rival)]
+    means.append({"name": "all pairs", "accuracy": result.accuracy})
     table = specs.table("preference", rows, totals=means, result=result)
     return [*said, table, result.signature, *skipped(pairs=result.skips)]
 

@@ -212,8 +212,22 @@ def test_nothing_is_run_of_a_text(tmp_path):
 def test_without_a_native_parser_the_column_says_so(monkeypatch):
     monkeypatch.setattr(pairs, "native", lambda language: None)
     _, _, _, good, bad = golden("java")[0]
-    certified = [pair.certified for pair in minimal_pairs(good, "java") if pair.bad == bad]
-    assert certified == ["rule"] and not any(pair.prefix for pair in minimal_pairs(good, "java"))
+    said = [
+        (pair.certified, pair.refused_by) for pair in minimal_pairs(good, "java") if pair.bad == bad
+    ]
+    assert said == [("rule", "compiler")] and not any(
+        pair.prefix for pair in minimal_pairs(good, "java")
+    )
+
+
+@pytest.mark.parametrize(
+    "phenomenon, refused_by", [("closer", "parser"), ("loop-or-conditional", "compiler")]
+)
+def test_a_text_with_a_syntax_tree_is_refused_by_the_compiler(phenomenon, refused_by):
+    """`break` in no loop has one for Python's parser; a bracket that another closes has none."""
+    code = "def f(q):\n    while q.ready(1, 2, q):\n        a = q.get()\n        if not a:\n            break\n"
+    (pair,) = [pair for pair in minimal_pairs(code, "python") if pair.phenomenon == phenomenon][:1]
+    assert pair.refused_by == refused_by
 
 
 def test_a_pair_that_parsers_disagree_on_is_left_out_and_says_why():
@@ -236,6 +250,7 @@ def test_what_is_only_unfinished_is_certified_without_a_prefix(monkeypatch, verd
     monkeypatch.setattr(pairs, "native", lambda language: check)
     (found,) = certify([pair], "python")
     assert (found.certified, found.prefix) == ("tree-sitter+ast", verdict == "invalid")
+    assert found.refused_by == "parser"
 
 
 def plain_log_probability(training, context, token):

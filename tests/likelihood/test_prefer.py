@@ -201,23 +201,6 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
 
 
-@pytest.mark.slow
-def test_a_rival_that_counts_brackets(decoder, data):
-    """Of `])` and `))` it takes the first; a loop that becomes a conditional has as many brackets, and moved ones, too."""
-    result = prefer(decoder, data)
-    assert (result.phenomena["bracket"].brackets, result.phenomena["loop"].brackets) == (
-        100.0,
-        50.0,
-    )
-    assert (result.accuracy.brackets, result.mean.brackets) == (75.0, 75.0)
-    texts = {"a(b[0])": 0, "a(b[0)]": 0, "a(b[0))": 2, "a(b[0": 2, ")(": 0, "}": 1}
-    assert {text: module.unmatched(text) for text in texts} == texts
-    swapped = prefer(
-        decoder, datasets.Dataset.from_list([pair(0, "a(b)]", "a(b)", "any", 1, 1, "owner/name")])
-    )
-    assert swapped.accuracy.brackets == 0.0
-
-
 # --- runs
 
 
@@ -479,14 +462,18 @@ def test_table(decoder, data):
     phenomena_hits = of_pairs(result)
     whole = phenomena_hits.each(phenomena_hits.by_group(MODEL))["loop"]
     assert phenomena.rows[1][:5] == ["loop", 30, REPOSITORIES, 0, result.phenomena["loop"].ties]
-    assert phenomena.rows[1][5:8] == [50.0, None, [*whole[:3]]]  # brackets, surface, whole
+    assert phenomena.rows[1][5:7] == [None, [*whole[:3]]]  # rival, whole
+    assert phenomena.rows[1][8:] == [None, result.phenomena["loop"].plain]
+    assert [row[0] for row in phenomena.totals] == ["mean of 2 phenomena", "all pairs"]
+    assert phenomena.totals[1][-1] == result.accuracy.plain
     assert whole.value == pytest.approx(result.phenomena["loop"].whole)
     assert signature == result.signature
     surely, told, _ = parts(prefer(decoder, datasets.DatasetDict(test=data, validation=data)))
     assert surely.endswith(" The surface regression, without a model, is right in 100.0 %.")
     assert [row[0] for row in told.rows] == ["bracket (surface)", "loop (surface)"]
     few = parts(prefer(decoder, data, limit=6))[0]
-    assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals
+    assert [row[0] for row in few.rows] == ["bracket *", "loop *"]
+    assert [row[0] for row in few.totals] == ["all pairs"]
 
 
 @pytest.mark.slow

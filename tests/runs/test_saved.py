@@ -180,7 +180,6 @@ SURPRISALS = "bits grams frequency place control_bits control_grams control_freq
     "ledger, names, least, most",
     [
         (InformationLedger, "words_bits attention_bits both_bits", 0, np.inf),
-        (PreferenceLedger, "counted", 0, 2),
         (PreferenceLedger, "surface", -1, 2),
         (PreferenceLedger, "read", 0, 1),
         (PreferenceLedger, "good_place_tokens bad_place_tokens", 0, np.inf),

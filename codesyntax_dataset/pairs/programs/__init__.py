@@ -91,6 +91,17 @@ def _of_python(text: str) -> str:
     return INVALID  # its tree is fine, but not what stands where in it
 
 
+def parses_as_python(text: str) -> bool:
+    """Whether a text has a syntax tree, which the compiler may refuse later."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
+
+
 class _Program:
     """A program in this folder, started when it is asked first and again when it has ended."""
 

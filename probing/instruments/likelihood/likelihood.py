@@ -217,11 +217,9 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         repository: dict[str, int] = {}
         for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
             good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
-            fewer = unmatched(row["bad"]) - unmatched(row["good"])
             about = (
                 self.phenomena.index(row["phenomenon"]),
                 repository.setdefault(row["repo"], len(repository)),
-                1 + int(np.sign(fewer)),
                 by_surface,
             )
             yield EncodedPair(row["index"], good, bad, changed(good, bad), about)
@@ -249,12 +247,6 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
     """Fitted once in a process: evaluations of a training ask for it again and again."""
     return SurfaceRival(texts, keywords)
-
-
-def unmatched(text: str) -> int:
-    """How many brackets of each kind a text opens and does not close, or closes and does not open,
-    counted alone."""
-    return sum(abs(text.count(opens) - text.count(closes)) for opens, closes in ("()", "[]", "{}"))
 
 
 def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:

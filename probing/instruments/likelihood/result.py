@@ -65,8 +65,6 @@ class PreferenceLedger(RowLedger):
             ("function", "<i4"),
             ("phenomenon", "<i4"),
             ("repository", "<i4"),  # in the order of the split
-            # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
-            ("counted", "<i4"),
             # 2 where the surface rival prefers the good text, 1 where neither, else 0; or UNKNOWN
             ("surface", "<i4"),
             # 1, or 0 where a text has more sub-tokens than the model reads: the pair is missed
@@ -79,10 +77,9 @@ class PreferenceLedger(RowLedger):
     GROUP_COLUMN = "phenomenon"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
-    DICTIONARY_COLUMNS = ("phenomenon", "repository", "counted", "surface", "read")
-    OF_DATA = ("repository", "counted", "surface")
+    DICTIONARY_COLUMNS = ("phenomenon", "repository", "surface", "read")
+    OF_DATA = ("repository", "surface")
     BOUNDS: ClassVar = {
-        "counted": (0, 2),
         "surface": (UNKNOWN, 2),
         "read": (0, 1),
         **{f"{text}_place_tokens": (0, np.inf) for text in ("good", "bad")},
@@ -124,7 +121,7 @@ class PreferenceRun(Circumstances):
 class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs."""
 
-    VERSION = 6  # of scoring
+    VERSION = 7  # of scoring
     SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control", "fitted_on")
 
     settings: PreferenceSettings
@@ -138,17 +135,17 @@ class Accuracy(Record):
 
     As a `whole` and by the `place` in which the two differ, longer and shorter good texts weighted
     alike (`stratum_weights`); `plain`: of whole texts, all pairs alike. `missed`: pairs too long to
-    be read, which count as wrong; `ties`: of whole texts. Rivals without a model, on strata
-    weighted as for the model: `brackets` prefers the text with fewer unmatched brackets, `surface`
-    learns from validation pairs what stands near a change, None where there are none.
+    be read, which count as wrong; `ties`: of whole texts. The rival without a model, on strata
+    weighted as for the model: `surface` learns from validation pairs what stands near a change and
+    what is open there, None where there are none; `surface_plain`: of all pairs alike.
     """
 
     pairs: Count
     repositories: Count
     missed: Number
     ties: Number
-    brackets: float
     surface: float | None
+    surface_plain: float | None
     plain: float
     whole: float
     place: float
@@ -163,7 +160,6 @@ class MeanAccuracy(Record):
     all models."""
 
     phenomena: Count
-    brackets: float
     surface: float | None
     whole: float
     place: float
@@ -214,8 +210,8 @@ def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
         repositories=len(np.unique(rows["repository"])),
         missed=int((rows["read"] == 0).sum()),
         ties=int((preferred[:, 0] == 0.5).sum()),
-        brackets=percent(rows["counted"] / 2),
         surface=percent(rows["surface"] / 2) if known else None,
+        surface_plain=50 * float(rows["surface"].mean()) if known else None,
         plain=100 * float(preferred[:, 0].mean()),
         whole=percent(preferred[:, 0]),
         place=percent(preferred[:, 1]),
@@ -231,7 +227,7 @@ def _mean_accuracy(counted: list[Accuracy]) -> MeanAccuracy | None:
         values = [getattr(accuracy, name) for accuracy in counted]
         return None if None in values else float(np.mean(values))
 
-    names = "brackets", "surface", *SCORES
+    names = "surface", *SCORES
     return MeanAccuracy.model_validate(
         {"phenomena": len(counted), **{name: mean(name) for name in names}}
     )

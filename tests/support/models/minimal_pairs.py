@@ -38,6 +38,7 @@ def pair(
         **about,
         "prefix": False,
         "certified": "ast",
+        "refused_by": "parser",
         "repo": repo,
         "path": "a.py",
     }
