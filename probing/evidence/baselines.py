@@ -53,7 +53,7 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
-from probing.evidence.context import Context, ContextRanks, View, context
+from probing.evidence.context import Context, ContextRanks, SeenEdges, View, context
 from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
 from probing.instruments.attention.edges import EdgeTable, runs, stacked
 from probing.instruments.attention.ledger import RankLedger
@@ -90,28 +90,19 @@ class ScoredSplit(FieldsByName):
 
 
 @dataclass(eq=False)
-class Edges(EdgeTable):
-    """E edges, and the T tokens of their functions, one function after the other.
+class Edges(SeenEdges):
+    """E edges, and the T tokens of their functions.
 
-    `begin`: (E,), the first token of the edge's function among all. `view`: what the context
-    baseline sees of the tokens. `keyword`: int8 (T,), an index into `keywords`, or -1. `left_out`:
-    bool (T,), the tokens that models never predict (`Variant.never_predicted`). `settings`: the
-    origin of the edges. `further_keywords`: predictors beyond the keywords of the language.
+    `keyword`: int8 (T,), an index into `keywords`, or -1. `left_out`: bool (T,), the tokens that
+    models never predict (`Variant.never_predicted`). `settings`: the origin of the edges.
+    `further_keywords`: predictors beyond the keywords of the language.
     """
 
-    begin: np.ndarray
-    view: View
     keyword: np.ndarray
     left_out: np.ndarray
     language: str
     settings: ScoredSplit
     further_keywords: tuple[str, ...] = ()
-
-    def take(self, mask: np.ndarray) -> Edges:
-        """Some of the edges, by a mask (E,) or by places, with the tokens of all functions, where
-        they are looked for."""
-        columns = {name: column[mask] for name, column in self.columns.items()}
-        return replace(self, **columns, begin=self.begin[mask])
 
     @property
     def keywords(self) -> tuple[str, ...]:

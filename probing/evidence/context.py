@@ -19,21 +19,18 @@ from the last one, and, as `any`, from the better of the two; the tokens between
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
-from probing.instruments.attention.edges import runs
+from probing.instruments.attention.edges import EdgeTable, runs
 from probing.instruments.attention.offsets import Offsets, best_offsets
 from probing.instruments.information.choice import Choices, fit
 from probing.instruments.information.surface import CLASSES, NO_WORD, WordClasses
 from probing.runs.data import Row, words_of
-
-if TYPE_CHECKING:
-    from probing.evidence.baselines import Edges
 
 MOST_EDGES = 200
 """Of a relation, drawn, that weights are fitted on."""
@@ -111,6 +108,23 @@ class View:
             for name in ("depth", "indent", "begins")
         }
         return cls(words, np.concatenate(word), np.concatenate(function), **others)
+
+
+@dataclass(eq=False)
+class SeenEdges(EdgeTable):
+    """E edges, and a `view` of the tokens of their functions, one function after the other.
+
+    `begin`: (E,), the first token of the edge's function there.
+    """
+
+    begin: np.ndarray
+    view: View
+
+    def take(self, some: np.ndarray) -> Self:
+        """Some of the edges, by a mask (E,) or by places, with the tokens of all functions, where
+        they are looked for."""
+        columns = {name: column[some] for name, column in self.columns.items()}
+        return replace(self, **columns, begin=self.begin[some])
 
 
 class Surroundings:
@@ -242,7 +256,7 @@ class _Asked(NamedTuple):
         return _Asked(*(column[some] for column in self))
 
 
-def _asked(edges: Edges, direction: str) -> tuple[_Asked, _Asked, _Asked]:
+def _asked(edges: SeenEdges, direction: str) -> tuple[_Asked, _Asked, _Asked]:
     """Edges as questions by the rules first, any and last; in the direction dependent-to-head, that
     of `any` is that of the first token."""
     head, first, last = (edges.begin + end for end in (edges.head, edges.first, edges.last))
@@ -344,7 +358,7 @@ class Context(NamedTuple):
     beyond: ContextRanks
 
 
-def context(validation: Edges, test: Edges, direction: str) -> Context:
+def context(validation: SeenEdges, test: SeenEdges, direction: str) -> Context:
     """The context baseline: learned on the edges of validation."""
     counts = np.bincount(validation.view.word, minlength=len(validation.view.words)).tolist()
     classes = WordClasses.counted(dict(zip(validation.view.words, counts)))
@@ -360,7 +374,7 @@ def context(validation: Edges, test: Edges, direction: str) -> Context:
     return Context(*map(ContextRanks, of_folds, of_test))
 
 
-def _learned(seen: Surroundings, edges: Edges, direction: str) -> _Rankers:
+def _learned(seen: Surroundings, edges: SeenEdges, direction: str) -> _Rankers:
     """From all relations, of each from as many edges as are drawn."""
     drawn = np.random.default_rng(0).random(len(edges))
     possible = (edges.head != edges.first) & (edges.head != edges.last)
@@ -370,12 +384,14 @@ def _learned(seen: Surroundings, edges: Edges, direction: str) -> _Rankers:
         chosen = np.sort(chosen[np.argsort(drawn[chosen])[:MOST_EDGES]])
         if len(chosen):
             first, _, last = _asked(edges.take(chosen), direction)
-            rankers[name] = _Ranker.learned(seen, first), _Ranker.learned(seen, last)
+            of_first = _Ranker.learned(seen, first)
+            same = np.array_equal(edges.first[chosen], edges.last[chosen])
+            rankers[name] = of_first, of_first if same else _Ranker.learned(seen, last)
     return rankers
 
 
 def _ranked(
-    seen: Surroundings, rankers: _Rankers, edges: Edges, direction: str, offsets: Offsets
+    seen: Surroundings, rankers: _Rankers, edges: SeenEdges, direction: str, offsets: Offsets
 ) -> np.ndarray:
     """The ranks of edges by each rule, in every order and beyond offsets: uint8 (2, rules, E)."""
     ranks = np.full((2, len(RULES), len(edges)), WORST_RANK, np.uint8)
