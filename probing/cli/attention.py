@@ -95,7 +95,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
     output = arguments["output"]
     failed = defaultdict(list)
     probed = []
-    waiting = []
+    waiting: list[Any] = []
     with scratch_folder() as scratch:
         for done in probing.probe_models(names, **arguments):
             if done.error is not None:

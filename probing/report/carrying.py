@@ -6,11 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from probing.instruments.likelihood.result import LEAST_PAIRS
 from probing.instruments.silencing.carried import CarryingResult
 from probing.instruments.silencing.losses import Losses, losses
-from probing.report import specs
-from probing.report.document import Part, RowRecord
+from probing.report import figures, specs
+from probing.report.document import Figure, Part, RowRecord
 from probing.report.kinds import P
 from probing.report.words import skipped
 
@@ -35,6 +37,7 @@ def carrying_parts(result: CarryingResult) -> list[Part]:
             draws=result.settings.draws,
             permuted=_permuted(found),
         ),
+        *([_heat(found[0], columns, result)] if columns else []),
         specs.table(
             "carrying", _matrix(found), result=result, columns=columns, LEAST_PAIRS=LEAST_PAIRS
         ),
@@ -43,6 +46,24 @@ def carrying_parts(result: CarryingResult) -> list[Part]:
         result.signature,
         *skipped(pairs=result.skips),
     ]
+
+
+def _heat(found: Losses, columns: Sequence[str], result: CarryingResult) -> Figure:
+    """What is lost beyond matched heads, at the first share."""
+    seekers = list(dict.fromkeys(lost.seeker for lost in found.matrix))
+    values = np.full((len(seekers), len(columns)), np.nan)
+    marked = np.zeros(values.shape, bool)
+    for lost in found.matrix:
+        place = seekers.index(lost.seeker), columns.index(lost.column)
+        values[place] = lost.difference.value
+        marked[place] = lost.difference.significant
+    return specs.figure(
+        "carrying",
+        "carrying",
+        lambda: figures.heat(seekers, columns, values, marked, "nats beyond matched heads"),
+        result=result,
+        share=found.share,
+    )
 
 
 def _permuted(found: Sequence[Losses]) -> str:

@@ -122,7 +122,8 @@ def print_parts(parts: Iterable[object], wide: bool = False) -> None:
     if wide or not out.is_terminal:
         out = Terminal(width=WIDE, soft_wrap=True)
     for part in parts:
-        out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
+        if not isinstance(part, Figure):  # which stands in reports
+            out.print(part, soft_wrap=out.soft_wrap or (isinstance(part, str) and " " not in part))
 
 
 FIRST_ROWS = 10

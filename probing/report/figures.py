@@ -160,6 +160,41 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     return figure
 
 
+def heat(
+    rows: Sequence[str], columns: Sequence[str], values: np.ndarray, marked: np.ndarray, label: str
+) -> Figure:
+    """Numbers (rows, columns) in colours, those above 0 in one and those below in another, NaN for
+    gaps. `marked`: bool, of the same shape: numbers with a frame."""
+    from matplotlib.patches import Rectangle
+
+    size = 0.95 * len(columns) + 3.4, 0.27 * len(rows) + 2.1
+    figure, axes = _panels(1, 1, *size)
+    axis = axes[0][0]
+    most = max(float(np.nanmax(np.abs(values), initial=0)), 1e-9)
+    image = axis.imshow(values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto")
+    for row, column in np.argwhere(~np.isnan(values)).tolist():
+        number = values[row, column]
+        light = abs(number) > 0.55 * most
+        text = f"{number:+.2f}".replace("-", "−")
+        axis.text(
+            column,
+            row,
+            text,
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="#fdfdfd" if light else "#111111",  # on colours that are those of any page
+        )
+        if marked[row, column]:
+            place = column - 0.48, row - 0.48
+            axis.add_patch(Rectangle(place, 0.96, 0.96, fill=False, lw=2, ec="#111111"))
+    axis.set_yticks(range(len(rows)), rows)
+    axis.set_xticks(range(len(columns)), columns, rotation=25, ha="right")
+    axis.grid(False)
+    figure.colorbar(image, ax=axis, label=label, shrink=0.8)
+    return figure
+
+
 def style() -> contextlib.AbstractContextManager:
     """The matplotlib style in which figures are drawn and saved."""
     import matplotlib.style

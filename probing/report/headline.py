@@ -59,7 +59,9 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
 def answer(files: Sequence[Path], data: Any) -> list[Part]:
     """The answer to results in files, as text and tables: of one model, with its relations."""
     all_findings = read_findings(files, data)
-    parts = [part for part in section(all_findings).parts if not isinstance(part, Figure)]
+    parts: list[Part] = [
+        part for part in section(all_findings).parts if not isinstance(part, Figure)
+    ]
     models = [(findings, model) for findings in all_findings for model in findings.models]
     if len(models) == 1 and not one_training(all_findings):
         sentences = [part for part in parts if isinstance(part, str)]

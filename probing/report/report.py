@@ -23,7 +23,7 @@ from probing.report import (
     syntaxeval,
 )
 from probing.report.atlas import Atlas
-from probing.report.document import OVER_REPOSITORIES, Section, Table
+from probing.report.document import OVER_REPOSITORIES, Figure, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
 from probing.report.functions import Functions
@@ -134,8 +134,10 @@ def _on_their_own(results: Sequence[Any]) -> list[Section]:
     for result, name in zip(results, file_names([result.settings.name for result in results])):
         shown = parts(result)
         for part in shown:
-            if isinstance(part, Table):
+            if isinstance(part, Table | Figure):
                 part.name = f"{name}-{part.name}"
+            if isinstance(part, Figure):
+                part.table = f"{name}-{part.table}"
         sections.append(Section(name, result.title, shown))
     return sections
 

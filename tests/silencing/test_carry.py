@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import datasets
 import numpy as np
 import pytest
@@ -26,6 +28,8 @@ from probing.instruments.silencing.sets import (
     parsed,
     rests_on,
 )
+from probing.report.carrying import carrying_parts
+from probing.report.document import Figure
 
 RELATION = "If:if->body"
 COPIER = 2
@@ -199,6 +203,17 @@ def test_a_contrast_without_a_margin_has_no_value(result):
         group.sums[WHOLE][:] = -abs(group.sums[WHOLE])
     assert np.isnan(turned.contrast(WHOLE, best, ["loop: blocks"], WHOLE).value).all()
     assert np.isnan(measured.contrast(WHOLE, best, ["none"], WHOLE).value).all()
+
+
+@pytest.mark.slow
+def test_a_report_draws_what_is_lost(result):
+    parts = carrying_parts(result)
+    (drawn,) = [part for part in parts if isinstance(part, Figure)]
+    assert "nats beyond matched heads" in drawn.svg
+    lost = next(iter(losses(result))).matrix
+    assert {f"{cell.difference.value:+.2f}".replace("-", "−") for cell in lost} <= {
+        *re.findall(r">([+−][0-9.]+)<", drawn.svg)
+    }
 
 
 # --- arguments ---
