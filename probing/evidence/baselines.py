@@ -34,6 +34,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import DatasetError, UnknownName
@@ -54,12 +55,13 @@ from codesyntax_metric.topk_uas import (
     WORST_RANK,
 )
 from probing.evidence.context import Context, ContextRanks, SeenEdges, View, context
-from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published
+from probing.evidence.protocols import Choice, ChosenHits, apply, held_out, published, redrawn
 from probing.instruments.attention.edges import EdgeTable, runs, stacked
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets
 from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName
+from probing.runs.repositories import COLUMN
 
 KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
@@ -96,6 +98,7 @@ class Edges(SeenEdges):
     `keyword`: int8 (T,), an index into `keywords`, or -1. `left_out`: bool (T,), the tokens that
     models never predict (`Variant.never_predicted`). `settings`: the origin of the edges.
     `further_keywords`: predictors beyond the keywords of the language.
+    `origins`: the number of repositories that the functions are from; 0 if the data do not say.
     """
 
     keyword: np.ndarray
@@ -103,6 +106,7 @@ class Edges(SeenEdges):
     language: str
     settings: ScoredSplit
     further_keywords: tuple[str, ...] = ()
+    origins: int = 0
 
     @property
     def keywords(self) -> tuple[str, ...]:
@@ -165,7 +169,14 @@ def read_edges(
             data=name, labels=labels, config=config, split=split, functions=len(functions)
         ),
         further_keywords=further_keywords,
+        origins=_repositories(table, functions),
     )
+
+
+def _repositories(table: pa.Table, functions: np.ndarray) -> int:
+    if COLUMN not in table.column_names:
+        return 0
+    return len(set(table[COLUMN].take(pa.array(functions)).to_pylist()))
 
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -293,6 +304,14 @@ def better(ledger: RankLedger) -> Choice:
     return choice
 
 
+def _better_kind(found: np.ndarray) -> np.ndarray:
+    """The kind that `better` chooses by what each finds (N, kinds), apart from ties: (N,)."""
+    favoured = found.astype(float)
+    if found.shape[1] > len(LISTED):
+        favoured[:, len(LISTED)] += np.sqrt(found.max(axis=1))
+    return favoured.argmax(axis=1)
+
+
 @dataclass
 class BaselineResult:
     """The baselines of one split by both protocols.
@@ -348,7 +367,8 @@ def chosen_on(
     hits = {}
     for kind in KINDS:
         hits[kind] = held_out(only(chosen, kind), only(scored, kind), system=kind)
-    hits[BEST_BASELINE] = apply(scored, better(chosen), BEST_BASELINE)
+    best = apply(scored, better(chosen), BEST_BASELINE)
+    hits[BEST_BASELINE] = redrawn(best, chosen, scored, _better_kind)
     return picks, scored, hits
 
 

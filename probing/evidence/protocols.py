@@ -27,6 +27,7 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
+from probing.evidence.redrawn import Best, Redrawn, drawn_again
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -213,8 +214,29 @@ def held_out(
     Raises what `check_alike` does.
     """
     check_alike(validation, test)
-    choice = choose_least(validation, test, unread) if len(unread) else choose(validation)
-    return apply(test, choice, system)
+    if len(unread):
+        return apply(test, choose_least(validation, test, unread), system)
+    return redrawn(apply(test, choose(validation), system), validation, test)
+
+
+def most(found: np.ndarray) -> np.ndarray:
+    """Who finds most, the first of equals (N,), by what each finds (N, heads)."""
+    return found.argmax(axis=1)
+
+
+def redrawn(
+    chosen: ChosenHits,
+    validation: RankLedger,
+    test: RankLedger,
+    best: Best = most,
+) -> ChosenHits:
+    """The same with what is chosen on `validation` drawn again, if it has enough to draw; by `best`,
+    by default whoever finds most."""
+    drawn = drawn_again(validation)
+    if drawn is None:
+        return chosen
+    means = Redrawn(validation, test, drawn.clusters, best).mean
+    return replace(chosen, hits=replace(chosen.hits, redrawn={chosen.system: means}))
 
 
 def check_alike(validation: RankLedger, test: RankLedger) -> None:

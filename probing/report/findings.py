@@ -22,6 +22,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
 from probing.evidence.protocols import compare, in_mean
+from probing.evidence.redrawn import drawn_again
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult
 from probing.report.words import RULE, K, distinct, file_names, number_of
@@ -74,6 +75,15 @@ class Subject:
         return self.settings.control is None
 
 
+class ChosenOn(NamedTuple):
+    """The functions of validation, the number of repositories that they are from, 0 if that is
+    unknown, and what of them is drawn again within intervals, in the plural; empty if nothing is."""
+
+    functions: int
+    repositories: int
+    drawn: str
+
+
 @dataclass
 class Training:
     """The checkpoints of a model. `steps`: ascending; `means`: protocol -> of each step the mean
@@ -97,7 +107,7 @@ class Findings:
     `pairs`: (index of one model, of the other) -> the difference of their held-out means, p
     corrected (Holm) over all pairs. `trainings`: models of which several checkpoints were probed;
     their last ones are the subjects. `tested`: the models, of which each checkpoint is one, for
-    which p of means is corrected.
+    which p of means is corrected. `chosen_on`: what heads and rules are chosen on.
     """
 
     title: str
@@ -108,6 +118,7 @@ class Findings:
     pairs: dict[tuple[int, int], Estimate]
     trainings: list[Training]
     tested: int
+    chosen_on: ChosenOn
 
     # -------------------------------------------------------------------------------------------------------- scores
 
@@ -277,8 +288,16 @@ def _gathered(
             if training[0].probed.test.settings.control is None
             and training[0].hits[HELD_OUT].hits.counted
         ],
+        chosen_on=_chosen_on(ordered[0]),
         tested=sum(model.probed.settings.control is None for model in evidence),
     )
+
+
+def _chosen_on(evidence: gather.Evidence) -> ChosenOn:
+    validation = evidence.probed.validation
+    drawn = drawn_again(validation.ledger)
+    origins = evidence.splits.edges["validation"].origins
+    return ChosenOn(validation.functions, origins, drawn.units if drawn else "")
 
 
 def _training(checkpoints: Sequence[gather.Evidence]) -> Training:

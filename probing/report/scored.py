@@ -11,7 +11,7 @@ from probing.evidence.baselines import KINDS
 from probing.evidence.protocols import in_mean
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.report.findings import Findings, Score
-from probing.report.words import RULE, K
+from probing.report.words import RULE, K, number_of
 from probing.stats.intervals import FEW_CLUSTERS
 
 
@@ -100,6 +100,20 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
     several = any(findings.trainings for findings in all_findings)
     words = " or ".join(map(str, numbers)) + (" model" if numbers == [1] else " models")
     return words + ", of which each checkpoint is one" * several
+
+
+def chosen_on_in_words(all_findings: Sequence[Findings]) -> str:
+    """On what the choice of heads and rules rests, of each config, and whether intervals cover
+    others."""
+    clauses = []
+    for findings in all_findings:
+        functions, repositories, drawn = findings.chosen_on
+        of = f" of {repositories} {'repository' if repositories == 1 else 'repositories'}"
+        covered = f"intervals cover other {drawn}" if drawn else "intervals do not cover others"
+        number = number_of(functions, "function") + of * bool(repositories)
+        several = f" ({findings.title})" * (len(all_findings) > 1)
+        clauses.append(f"{number}{several}, {covered}")
+    return "; ".join(clauses)
 
 
 def with_marks(relation: str, functions: int) -> list[str]:

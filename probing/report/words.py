@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import syntaxeval
+from probing.evidence import redrawn
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.protocols import LEAST_FUNCTIONS
+from probing.evidence.redrawn import DRAWS, LEAST_REPOSITORIES
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
 from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS
@@ -48,7 +50,10 @@ def shared_words() -> dict[str, Any]:
         "FEW_CLUSTERS": FEW_CLUSTERS,
         "K": K,
         "LEAST_EDGES": LEAST_HARD_EDGES,
+        "DRAWS": DRAWS,
         "LEAST_FUNCTIONS": LEAST_FUNCTIONS,
+        "LEAST_REPOSITORIES": LEAST_REPOSITORIES,
+        "LEAST_TO_DRAW": redrawn.LEAST_FUNCTIONS,
         "LEAST_NODES": LEAST_NODES,
         "LEAST_PAIRS": LEAST_PAIRS,
         "RULE": RULE,

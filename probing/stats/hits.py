@@ -15,7 +15,7 @@ that one effect has one p wherever it stands.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from probing.stats.intervals import (
     paired_p,
     wilson,
     wilson_difference,
+    with_variance,
 )
 
 PERCENT_UNIT = "percent"
@@ -42,6 +43,9 @@ PERCENT_UNIT = "percent"
 
 SHARE_UNIT = "share"
 """The unit of amounts between 0 and 1, such as similarities."""
+
+Redrawn = Callable[[Sequence[str], Sequence[Any]], np.ndarray]
+"""The means over some groups by each of several choices of a system and by measures: (draws, M)."""
 
 Measure = Hashable
 """By what a system is scored, such as a rule and k, or an outcome."""
@@ -106,7 +110,8 @@ class Hits:
     PERCENT_UNIT of things that are hit, or that of an amount that is summed over things, such as
     bits; `left_out`: groups that are in no mean; `families`: two systems, the first less the second
     -> how many tables of hits test this difference, such as one for each outcome, which are one
-    family; by default this one alone.
+    family; by default this one alone. `redrawn`: system -> its means if it had been chosen anew on
+    other data: how much these vary is part of the error of its mean.
 
     `repositories`: the number of the repository of each function of the split, of which `clusters`
     are places, if intervals and tests are over these; None: they are over the clusters themselves.
@@ -118,6 +123,7 @@ class Hits:
     unit: str = PERCENT_UNIT
     left_out: Collection[str] = field(default=frozenset())
     families: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    redrawn: Mapping[str, Redrawn] = field(default_factory=dict)
     repositories: np.ndarray | None = None
 
     @classmethod
@@ -228,7 +234,7 @@ class Hits:
         for name in sorted(clusters):
             inside = np.isin(self.of(name), clusters[name])
             parts[name] = self.groups[name].among(inside)
-        return replace(self, groups=parts)
+        return replace(self, groups=parts, redrawn={})
 
     def join(self, other: Hits) -> Hits:
         """The systems of both on the groups of both; raises LedgerError unless these have the same
@@ -248,7 +254,7 @@ class Hits:
                 f"one was scored on {len(self.clusters)} functions and the other on {len(other.clusters)}, with "
                 f"{common} in common, or on different edges: make the baseline for the model's functions"
             )
-        return replace(self, groups=joined)
+        return replace(self, groups=joined, redrawn={**self.redrawn, **other.redrawn})
 
     def named(self, systems: Mapping[str, str]) -> Hits:
         """Some of the systems, each under its new name."""
@@ -256,7 +262,8 @@ class Hits:
         for name, group in self.groups.items():
             sums = {new: group.sums[old] for old, new in systems.items()}
             groups[name] = replace(group, sums=sums)
-        return replace(self, groups=groups)
+        known = {new: self.redrawn[old] for old, new in systems.items() if old in self.redrawn}
+        return replace(self, groups=groups, redrawn=known)
 
     def chosen(self, new: str, systems: Mapping[str, str]) -> Hits:
         """With a `new` system, which is one of the systems in each group: `systems`, by the groups'
@@ -296,11 +303,21 @@ class Hits:
             return Estimate(unknown, unknown, unknown, unknown, 0)
         mean = self.drawn._of_mean(system, against)
         tested = None if against is None else mean.differs
-        estimate = mean_estimate(mean.value, mean.influence, mean.share, tested)
+        influence = with_variance(mean.influence, self._choice_variance(system, against))
+        estimate = mean_estimate(mean.value, influence, mean.share, tested)
         if against is not None:
             p = np.minimum(1, self._tables(system, against) * estimate.p)
             estimate = estimate._replace(p=p)
         return self._within(estimate, against is not None)
+
+    def _choice_variance(self, system: str, against: str | None) -> np.ndarray:
+        """By how much the mean varies with what is chosen: (M,)."""
+        means = [
+            sign * self.redrawn[name](self.counted, self.measures)
+            for name, sign in ((system, 1), (against, -1))
+            if name is not None and name in self.redrawn
+        ]
+        return np.sum(means, axis=0).var(axis=0, ddof=1) if means else np.zeros(len(self.measures))
 
     def _within(self, estimate: Estimate, difference: bool) -> Estimate:
         """With bounds that end where shares and their differences do, which a few clusters may

@@ -1,8 +1,9 @@
 """Intervals and tests over clusters: every number with an interval or a p-value has it from here.
 
 What a system gets right within one function is not independent, so the unit of all statistics is
-the *cluster*: a function or, where asked, a repository. Attention heads are not chosen again: an
-interval belongs to the chosen ones.
+the *cluster*: a function or, where asked, a repository. What is chosen on other data, such as
+attention heads, would be chosen otherwise on yet others: how much a mean varies by that is part of
+its error where enough is known (`with_variance`). Intervals of single groups are of what was chosen.
 
 *One procedure for interval and p.* A score is a sum of what each cluster adds to it, and the
 *influence* of a cluster is what it adds more than the other clusters foretell, group by group: the
@@ -122,6 +123,14 @@ def lone_influence(total: Any, mean: Any, groups: int, clusters: int) -> np.ndar
     """The influence (...) on the `mean` (...) over `groups` of the cluster that alone has one of
     them, of which the score is `total` (...): without it, the mean is over the others."""
     return np.asarray((total - mean) / max(groups - 1, 1) * _unbiased(clusters))
+
+
+def with_variance(influence: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Influences (..., F) that vary by so much more (...), such as by the choice of what is scored;
+    as skewed as before."""
+    squares = _square_sum(influence)
+    factor = np.sqrt(1 + _quotient(variance, squares, squares > 1e-24))
+    return influence * factor[..., None]
 
 
 def _unbiased(clusters: int) -> float:
