@@ -21,14 +21,17 @@ import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from huggingface_hub.constants import HF_HOME
 
 from codesyntax_dataset.atomic import temporary_folder
+from codesyntax_dataset.errors import LedgerError
 from probing.models.files import sha256
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _CODE_FOLDERS = [
     Path(*spec.submodule_search_locations or ())
@@ -59,6 +62,32 @@ def key(made_of: Any) -> str:
     code."""
     text = json.dumps([made_of, versions(), _required(), _code_digest()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def kept(folder: Path, key: str, end: str, read: Callable[[Path], T]) -> T | None:
+    """The result of `read` on the file of this key, `<key>-<SHA-256 of the file>` and `end`; None if
+    there is none, or only damaged ones."""
+    for file in sorted(folder.glob(f"{key}-*{end}")):
+        try:
+            if file.name == f"{key}-{sha256(file)}{end}":
+                result = read(file)
+                logger.info("the cache %s has what was made of the very same", folder)
+                return result
+        except (OSError, LedgerError):
+            pass
+        logger.warning("%s is damaged: it is made again", file)
+    return None
+
+
+def keep(folder: Path, key: str, end: str, write: Callable[[Path], None]) -> None:
+    """Keep the file that `write` writes for `kept`; failing to do so is not an error."""
+    try:
+        with temporary_folder(private(folder)) as work:
+            file = work / f"run{end}"
+            write(file)
+            os.replace(file, folder / f"{key}-{sha256(file)}{end}")
+    except (OSError, LedgerError) as error:
+        logger.warning("cannot cache the run: %s", error)
 
 
 def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path:

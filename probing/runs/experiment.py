@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -23,12 +22,11 @@ import numpy as np
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import StrPath
-from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
 from probing.models.cache_dir import versions
 from probing.models.device import default_device
-from probing.models.files import sha256
 from probing.runs.data import Functions, read_functions
 from probing.runs.in_advance import in_advance
 from probing.runs.ledger_file import Shard, load_shard, save_shard, without
@@ -352,29 +350,14 @@ class Slot(NamedTuple):
 
     def load(self, read: Callable[[Path], T]) -> T | None:
         """The result of `read` on the saved file; None if there is none, or only damaged ones."""
-        for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
-            try:
-                if file.stem == f"{self.key}-{sha256(file)}":
-                    result = read(file)
-                    logger.info("the cache %s has the ledger of this very run", self.folder)
-                    return result
-            except (OSError, LedgerError):
-                pass
-            logger.warning("%s is damaged: probing the model again", file)
-        return None
+        return cache_dir.kept(self.folder, self.key, ".parquet", read)
 
     def save(self, write: Callable[[Path], None], contents: str) -> None:
         """Keep the file that `write` writes, unless the model has other `contents` now; failing to
         do so is not an error."""
         if contents != self.contents:
             return
-        try:
-            with temporary_folder(cache_dir.private(self.folder)) as folder:
-                file = folder / "run.parquet"
-                write(file)
-                os.replace(file, self.folder / f"{self.key}-{sha256(file)}.parquet")
-        except (OSError, LedgerError) as error:
-            logger.warning("cannot cache the run: %s", error)
+        cache_dir.keep(self.folder, self.key, ".parquet", write)
 
 
 def _slot(experiment: Experiment) -> Slot | None:

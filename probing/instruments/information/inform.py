@@ -30,6 +30,7 @@ from probing.instruments.information.result import (
     InformationLedger,
     InformationResult,
 )
+from probing.instruments.information.rival import rival
 from probing.instruments.information.surface import Surface, WordClasses
 from probing.models.location import ModelSource
 from probing.runs.data import Functions, read_functions, read_validation
@@ -145,7 +146,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         main = self.session.processes.main
         with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
             surfaces = self._surfaces(validation.data, functions)
-            return learn(encoder, functions, surfaces, repositories, bar)
+            return learn(encoder, functions, surfaces, repositories, bar, rival)
 
     def prepare(self) -> Prepared[ReadFunction]:
         from probing.models.selfcheck import examine_lengths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -403,10 +403,12 @@ def learn(
     surfaces: Mapping[int, Surface],
     repositories: Sequence[str],
     bar: tqdm,
+    rival: Callable[[Mapping[int, SurfaceSample]], dict[int, SurfaceFit]] = learn_surface,
 ) -> dict[str, Learned]:
     """What is learned of each relation that has edges enough.
 
-    `surfaces`: of each function, by its place in the split; `repositories`: of all functions there.
+    `surfaces`: of each function, by its place in the split; `repositories`: of all functions there;
+    `rival`: learns from what needs no model.
     """
     edges = stacked([function.edges for function in functions])
     fold = folds(np.array(repositories)[edges.function])
@@ -421,7 +423,7 @@ def learn(
     samples = {relation: sample for relation, sample in each.items() if sample is not None}
     if not samples:
         return {}
-    fits = learn_surface(samples)
+    fits = rival(samples)
     attention = attend(encoder, functions, samples, edges, bar)
     return {
         edges.relations[relation]: learn_attention(attention, fitted)
