@@ -1,4 +1,4 @@
-"""Go, up to version 1.24, by the table of its exact labels."""
+"""Go, up to version 1.26, by the table of its exact labels."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _RECEIVER = " | ".join(
     )
 )
 # its parts need not be there, its colons are
+_NEW = re.compile(  # `new(x + 1)`, of a value
+    rb"\bnew(?=\((?!\s*(?:\[|\*\*|map\b|chan\b|struct\b|interface\b|<-)))"
+)
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")
 )
@@ -31,10 +34,13 @@ _SLICE = " | ".join(
 TABLE = Table(
     grammar="tree_sitter_go",
     brackets=frozenset({"parenthesized_expression", "parenthesized_type"}),
-    suspect=re.compile(rb"<-\s*chan"),
+    suspect=re.compile(rb"<-\s*chan|\*"),
+    respelled=((_NEW, b"nex"),),
     refused="""
         (type_conversion_expression type: (channel_type . "<-" . "chan" @refused @bracketed)
           ")" @bracketed) ; `<-chan T(x)` receives from `chan T(x)`
+        (type_instantiation_expression
+          type: (pointer_type (_) @refused @bracketed) "]" @bracketed) ; `*a[b, c]`
         (type_conversion_expression type: (pointer_type (channel_type . "<-" . "chan" @refused @bracketed))
           ")" @bracketed)
     """,

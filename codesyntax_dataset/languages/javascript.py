@@ -18,6 +18,9 @@ _MISREAD = """
     (call_expression function: [(arrow_function) (update_expression)] arguments: (_) @statement)
     (subscript_expression object: [(arrow_function) (update_expression)] "[" @statement)
     (binary_expression left: (arrow_function) operator: _ @statement)
+    (binary_expression right: (arrow_function) @refused)
+    (expression_statement . (object . "{" @opened)) ; a block
+    (arrow_function body: (object . "{" @opened))
     ((ERROR) . (expression_statement . (template_string)) @statement)
 """
 _TYPED = """
@@ -69,7 +72,11 @@ TABLE = Table(
         Rule("public_field_definition", "Assign", {"target": "name", "value": "value"}),
         Rule("variable_declarator", "Assign", {"target": "name", "value": "value"}),
         Rule("member_expression", "Attribute", {"value": "object", "attr": "property"}),
-        Rule("nested_identifier", "Attribute", {"value": "object", "attr": "property"}),
+        Rule(
+            "nested_identifier",
+            "Attribute",
+            {"value": "object unless ^<internal_module|module>", "attr": "property"},
+        ),
         Rule("nested_type_identifier", "Attribute", {"value": "module", "attr": "name"}),
         Rule("augmented_assignment_expression", "AugAssign", {"target": "left", "value": "right"}),
         Rule(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.operators import Level, Operators
@@ -79,6 +81,7 @@ TABLE = Table(
         ),
     ),
     text=frozenset({"text"}),  # outside of PHP
+    soft=re.compile(rb"(?<![\w$>\\:])(?:enum(?=\s*::)|readonly(?=\s*\())"),
     functions={
         "anonymous_function": "^<assignment_expression>/left",
         "arrow_function": "^<assignment_expression>/left",
@@ -102,7 +105,11 @@ TABLE = Table(
         Rule("const_element", "Assign", {"target": "*[0]", "value": "*[1]"}),
         Rule("property_element", "Assign", {"target": "name", "value": "default_value"}),
         Rule("static_variable_declaration", "Assign", {"target": "name", "value": "value"}),
-        Rule("class_constant_access_expression", "Attribute", {"value": "*[0]", "attr": "*[1]"}),
+        Rule(
+            "class_constant_access_expression",
+            "Attribute",
+            {"value": "*[0] unless ^<use_as_clause|use_instead_of_clause>", "attr": "*[1]"},
+        ),
         *(
             Rule(node, "Attribute", {"value": "object | scope", "attr": "name"})
             for node in _ACCESS + _CALLS
@@ -154,7 +161,7 @@ TABLE = Table(
                 "initializers": "initialize",
                 "test": "condition",
                 "updaters": "update",
-                "body": f"{_BODY} | ';'[2]",
+                "body": f"':'/~ | {_BODY} | ';'[2] unless 'endfor'",
             },
         ),
         Rule(

@@ -38,6 +38,8 @@ _STRINGS = frozenset(
     "bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split()
 )
 
+_LOCALS = re.compile(rb"->\s*\([^()]*;[^()]*\)")  # names of a lambda alone, `->(a; b) { }`
+
 _LEVELS = (  # of `parse.y`; `rescue` has two orders, which the grammar knows
     Level("left", "if_modifier unless_modifier until_modifier while_modifier"),
     Level("prefix", "break next return"),
@@ -67,7 +69,8 @@ TABLE = Table(
     functions={"lambda": "^<assignment>/left", "method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name", "singleton_method": "object<!self>"},
     operators=Operators(_LEVELS, wrappers={"argument_list"}, continued={"range": _CONTINUED}),
-    brackets=frozenset({"parenthesized_statements"}),
+    brackets=frozenset({"parenthesized_pattern", "parenthesized_statements"}),
+    trailing=frozenset({";", "heredoc_body"}),
     whole=_STRINGS,
     interpolated=_STRINGS | {"interpolation"},
     literal=frozenset(
@@ -81,8 +84,12 @@ TABLE = Table(
     backward=BACKWARD - {"If:body->test", "While:body->test"},
     enclosed=(
         re.compile(rb"(?s)\A\s*def\s[^\n=]+[ \t]=[ \t](?P<inside>.*\S)"),  # `def f(x) = puts x`
+        re.compile(
+            rb"(?m)^\s+(?:\w+[ \t]+)*def[ \t][^\n=]+[ \t]=[ \t](?P<inside>(?!\w+ [-*&\[]\w)[^\n]*[^\s])[ \t]*$"
+        ),
         re.compile(rb" &(?P<inside>)(?=\s*(?:}|end\b|\Z))"),  # the block of the method, `f x, &`
     ),
+    respelled=((_LOCALS, lambda names: names[0].replace(b";", b",")),),
     refused=r"""
         (call receiver: (call block: (do_block)) @bracketed) ; `f x do end.g { }`
         ([(argument_list (identifier) @refused) (binary left: (identifier) @refused)
@@ -93,6 +100,9 @@ TABLE = Table(
           (#match? @refused "^[@$\\w.:?!]+[ \t]+[+]\\S")) ; `a.b +c`, a call of `b`
         ((call arguments: (argument_list . (block_argument))) @refused
           (#match? @refused "^[@$\\w.:?!]+&[^.&]")) ; `a&b`, taken for `a &b`
+        (rescue_modifier body: (assignment left: (left_assignment_list)) @refused) ; the values are rescued
+        ((method body: (binary) @refused) (#match? @refused "^[a-z_]\\w*[ ]+[-*&]\\w"))
+        ((for value: (in (binary) @refused)) (#match? @refused "^[a-z_]\\w*[ ]+[-*&]\\S"))
         (call receiver: (unary) @refused (#match? @refused "^not\\s")) ; `not (a).b`, taken for `not(a).b`
     """,
     rules=(
@@ -161,7 +171,12 @@ TABLE = Table(
         Rule("body_statement", "Try", _TRY),
         Rule("rescue_modifier", "Try", {"body": "body", "handler": "'rescue' .. handler"}),
         Rule(
-            "unary", "UnaryOp", {"op": "*/^", "operand": "operand<!integer|float|rational|complex>"}
+            "unary",
+            "UnaryOp",
+            {
+                "op": "*/^",
+                "operand": "operand unless '- +'/^/operand<integer|float|rational|complex>",
+            },
         ),
         *(
             Rule(node, "While", _LOOP | {"body": f"body/{_STATEMENTS}"})

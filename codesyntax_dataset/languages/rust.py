@@ -3,6 +3,8 @@ but no labels."""
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.record import language_by
@@ -36,6 +38,10 @@ TABLE = Table(
     grammar="tree_sitter_rust",
     operators=Operators(_LEVELS, openings={"arguments", "["}, labels={"label"}),
     brackets=frozenset({"parenthesized_expression"}),
+    soft=re.compile(  # names that the grammar takes for keywords
+        rb"(?<![#\w])(?:raw\b(?!\s+(?:const|mut)\b)|(?:auto|default|union)\b(?!\s+\w))"
+    ),
+    respelled=((re.compile(rb"(?<=[{,] )\d+(?=\s*:)"), lambda field: b"x" * len(field[0])),),
     backward=BACKWARD - {"Await:value->await"} | {"Await:await->value"},
     whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),
     flat=frozenset(

@@ -24,12 +24,40 @@ _WORDS = "await case delete do else in instanceof new of return throw typeof voi
 _NAME = rf"(?<![\w$])(?:(?<=\.)|(?!(?:{_WORDS})!))[^\W\d][\w$]*"
 _CLOSED = r"(?<=\])|(?<=\))(?=![\s.,;:?)\]}<>=&|*%]|!\Z)"  # not that of `if (a)!b()`
 _ASSERTED = re.compile(rf"(?:{_NAME}|{_CLOSED})(?P<sign>!)(?!=[^=>]|==)".encode())
+_TYPES = r"(?:[^<>`]|=>|<(?:[^<>`]|=>|<(?:[^<>`]|=>)*>)*>)*"
 _TAGGED = re.compile(  # sql<T>`...`, which is read with brackets around the template
-    rb"[\w$.\])]<(?:[^<>`]|<[^<>`]*>)*>(?P<inside>`(?:[^`\\$]|\\.|\$(?!\{)|\$\{[^{}`]*\})*`)",
+    rf"[\w$.\])]<{_TYPES}>".encode() + rb"(?P<inside>`(?:[^`\\$]|\\.|\$(?!\{)|\$\{[^{}`]*\})*`)",
     re.DOTALL,
 )
 _MEMBER = re.compile(  # such as `<T>(d: e): f` on the line after `(a: b): c`
     rb"(?<=[^\s(<,=|&?:{;])\s*\n\s*(?=<\s*[A-Za-z_$]|in(?:stanceof)?\s*\??:)"
+)
+_IMPORT = r"import\s*\([^()\n]*\)(?:\s*\.\s*\w+)?"
+_NAMES = re.compile(  # of types, each of several tokens
+    rf"(?P<name>{_IMPORT}(?=\s*(?:<|\[\]))|(?<=\btypeof ){_IMPORT}|(?<=\bkeyof ){_IMPORT}|(?<=\bextends ){_IMPORT}"
+    rf"|(?<=\bsatisfies ){_IMPORT}|(?<=[<|&(] ){_IMPORT}|(?<=<){_IMPORT}|(?<=\): ){_IMPORT}"
+    r"|(?<=[<,\s])(?:in\s+out|in|out)\s+[A-Z]\w*(?=\s*(?:[,>=]|extends\b)))".encode()
+)
+_KEYWORDS = "any|bigint|boolean|never|number|object|string|symbol|unknown"
+_RESPELLED = (
+    # `accessor` is read in some places only
+    (re.compile(rb"(?<![\w$.])accessor(?=\s+[\w$#\['\"])"), b"readonly"),
+    (  # a type of text with escapes, or with other types inside than names
+        re.compile(
+            rb"\btype\s+[\w$]+(?:<[^=;`]*>)?\s*=\s*(?:[^;`]*?[?:|]\s*)?(?P<text>`(?:[^`\\]|\\.)*`)"
+        ),
+        lambda alias: (
+            alias[0][: alias.start("text") - alias.start()]
+            + b"`"
+            + re.sub(rb"[^\n]", b"_", alias["text"][1:-1])
+            + b"`"
+        ),
+    ),
+)
+_SOFT = re.compile(  # names that the grammar takes for keywords
+    rf"(?<=[(,])(?P<blank>\s*)(?:{_KEYWORDS})(?=\s*[,)?:])"
+    r"|(?<![\w$.])accessor(?=\s*(?:[(;:=?!<}]|\n))|(?<=\blet )(?:as|satisfies)\b|\babstract(?=\s*=[^=>])"
+    r"|(?<![\w$.] )(?<![\w$.])(?:as|satisfies)(?=\s*[=.,;)\]])".encode()
 )
 _MISREAD = """
     (call_expression function: (non_null_expression (new_expression) @refused))
@@ -52,6 +80,29 @@ _MISREAD = """
     (call_expression function: (arrow_function) @refused arguments: (template_string)) ; a tag with types: sql<T>`...`
     ((binary_expression operator: ">" right: (_) @right) @refused (#match? @right "^`")
       (#match? @refused "[^ ]>`"))
+    ((binary_expression operator: ">>" right: (_) @right) @refused (#match? @right "^`")
+      (#match? @refused "[^ ]>>`"))
+    (arguments (binary_expression operator: "<") . "," .
+      (binary_expression operator: ">" right: (parenthesized_expression)) @refused)
+    (binary_expression left: (binary_expression operator: "<" right: (unary_expression operator: "typeof"
+      argument: (call_expression function: (import)) @name)))
+    (binary_expression left: (binary_expression operator: "<"
+      right: [(call_expression) (member_expression)] @name) operator: ">" (#match? @name "^import\\s*[(]"))
+
+    (binary_expression left: (instantiation_expression) operator: ["+" "-"] @refused)
+    (binary_expression left: (new_expression type_arguments: (_) !arguments) operator: ["+" "-"] @refused)
+    (mapped_type_clause (_) @name (#match? @name "^import\\s*[(]"))
+    (subscript_expression object: (instantiation_expression) @refused)
+    (subscript_expression object: (new_expression type_arguments: (_) !arguments) @refused)
+    ([(array_type (_) @name) (as_expression "as" . (_) @name) (conditional_type (_) @name)
+      (constraint (_) @name) (constructor_type (_) @name) (default_type (_) @name)
+      (function_type return_type: (_) @name)
+      (index_signature (_) @name) (index_type_query (_) @name) (intersection_type (_) @name) (lookup_type (_) @name)
+      (optional_type (_) @name) (parenthesized_type (_) @name) (readonly_type (_) @name)
+      (rest_type (_) @name) (satisfies_expression "satisfies" . (_) @name) (tuple_type (_) @name)
+      (type_alias_declaration value: (_) @name) (type_annotation (_) @name)
+      (type_arguments (_) @name) (type_predicate (_) @name) (type_query (_) @name)
+      (union_type (_) @name)] (#match? @name "^import\\s*[(]"))
     (union_type "|" . (union_type . "|") @refused) ; `||` in what it takes for types
     (intersection_type "&" . (intersection_type . "&") @refused)
 """
@@ -85,6 +136,9 @@ TABLE = replace(
     suites=(*JAVASCRIPT_TABLE.suites, ("interface A {", "\n}")),
     operators=Operators(_LEVELS),
     enclosed=(_TAGGED,),
+    names=_NAMES,
+    respelled=_RESPELLED,
+    soft=_SOFT,
     begins=_MEMBER,
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
     dialects=(Dialect("tree_sitter_typescript.language_tsx", JAVASCRIPT_TABLE.refused + _MISREAD),),

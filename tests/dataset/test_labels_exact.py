@@ -249,19 +249,50 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
 
 
 READ = {
+    "go": [
+        "func f() { x = new(a + 1); y = new([]int); z = new(g(b)) }",
+        "func f() { x = *a[b, c]; *d[e, g] = h }",
+    ],
+    "java": [
+        "int f() { return 1__2 + 0xFF__FFL + 0b1__0; }",
+        "double f() { return 1__0.0 + 2_3; }",
+        "boolean f() { return a instanceof @A B c && d instanceof final E.F g; }",
+        "void f() { enum A { B(1), C { int d = 2; }; A(int b) { } } }",
+    ],
     "javascript": [
+        "function f() { { a: b } if (c) { d: e } }",
+        "() => { a: b }",
         "async () => await (a).b(c)",
         "async function f() { return (await (await g(x)).y()) }",
         "async m(x) { await (x)[0]; a < b, c > d; return <p>{x.y}</p>; }",
     ],
     "php": [
+        "function f() { for (;;): endfor; for ($i = 0; ; ): endfor; }",
+        "function f() { for (;;): ?>a<?php endfor; for (;;): b(); endfor; }",
+        "function f() { enum::a(); readonly($b); return $c->enum; }",
+        "function f() { new class { use A, B { A::c insteadof B; B::c as d; } }; }",
         "function f() { foreach ($s as $k => $x); }",
     ],
     "python": [
+        "() = x",
+        "def f():\n    for () in x: ()",
+        "[y for () in x if ()]",
+        "def f():\n    match x:\n        case (): y\n        case (1 | 2) as z: y\n        case (a), b: y\n        case ([]): y",
+        "def f(x: a[b].c, *y: d.e[g].h) -> a[b].d: x: a[b].c = ()",
+        "(x := a if b else c)",
+        "f(x := a or b, y)",
         "type(a.b).c = type (a)[0] = d",
         "print (x.y) % z; exec (x) in y",
     ],
     "ruby": [
+        "case x\nin (1..) | 'a' then y\nin (1) then y\nin (A) | (B) then y\nin ((1..2)) then z\nend",
+        "->(x; y) { x.z }",
+        "x = ->(a, b = 1; c, d) do a end",
+        "begin; a; rescue E; b; else; c; ensure; d; end",
+        "case x when 1; y; when 2; z; else; w; end",
+        "x = !1 && ~2 && -3 && (not 4)",
+        "def f\n  if x\n    y\n  elsif z\n    h <<~A\n      b\n    A\n  end\nend",
+        "class A\n  private def f(x) = raise E, x\n  def g = h x.y\nend",
         "def f(x) = puts x, y.z",
         "def self.f = raise E",
         "def f(x, &)\n  h(&)\n  g x.y, &\nend",
@@ -271,12 +302,27 @@ READ = {
         "def f\n  x = defined?(@y) && @y ? not(z) || y : w\nend",
     ],
     "rust": [
+        "fn f() { let x: Option<raw> = a; let raw = &raw const b; raw.c(); }",
+        "fn f(x: union, y: &default) -> Vec<raw> { let auto = x; A { 0: auto } }",
         "fn f() { break (a).b }",
         "fn f() { break (a) + b }",
         "fn f() { break (a)(b); break [a][0]; break || a; break ..a; }",
         "fn f() { let x = y..; s..[n][0]; for i in -5..-1 { return ..(a + b) } }",
     ],
     "typescript": [
+        "let x: import('y').Z = a",
+        "let x: import('y').Z<import('w').A.B> | typeof import('z') = a",
+        "async () => { const x = await import('y') as import('y').A.B; f(import('z').c) }",
+        "function f(a: import('b'), c?: import('d').E[]): import('g').H.I<J> { return a.b }",
+        "type A = (any) => void; type B = (string, number?: c) => d",
+        "class A { static accessor z = 1; accessor() {} accessor; @d accessor x: T; accessor = 2 }",
+        "class A { private accessor y: B = c\n  accessor #z = d }",
+        "interface A { (a: b): c\n<T>(d: e): f }",
+        "type A = { x: B\n  <U>(b: U): void\n  in: c\n  <V>(d: V): W }",
+        "type A = `a \\` ${B[]} c`",
+        "let as = a.b; as = as.c; f(as, abstract)",
+        "() => sql<A<B<C>>>`x${a.b}`",
+        "function f() { interface A<in B, in out C> { d: B } type E<out F> = () => F }",
         "function F(x: P) { return <A b={x.c}>{x.d as E}</A>; }",
         "const f = <T,>(x: T) => <B {...x.y} />;",
         "async () => { x = await f<T>(y); return a.b(await c.d<E[]>(z, w)) }",
@@ -380,3 +426,51 @@ def test_only_python_s_exact_labels_have_the_tree_of_today():
     }
     with pytest.raises(ParseError):
         annotate(code, "python")
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [  # of Java 21: head, and the first and last token of the dependent
+        ("switch (x) { case final A a -> b(); }", {("Case:test->body", "final", "b", ";")}),
+        ("switch (x) { case A(final B b) -> c(); }", {("Case:test->body", "A", "c", ";")}),
+        (
+            "boolean y = o instanceof Geo.Box(int w, int h);",
+            {
+                ("Assign:target->value", "y", "o", ")"),
+                ("Attribute:value->attr", "Geo", "Box", "Box"),
+                ("InstanceofExpr:expr->type", "o", "Geo", ")"),
+            },
+        ),
+        (
+            "switch (x) { case a.B.C(var d) -> e(); }",
+            {
+                ("Attribute:value->attr", "a", "B", "B"),
+                ("Attribute:value->attr", "a", "C", "C"),
+                ("Case:test->body", "a", "e", ";"),
+            },
+        ),
+    ],
+)
+def test_patterns_of_java_that_its_grammar_cannot_read(code, expected):
+    tokens, edges = exact(f"void f() {{ {code} }}", "java")
+    assert "".join(token.text for token in tokens) == f"void f() {{ {code} }}".replace(" ", "")
+    assert expected == {
+        (edge.relation, *(tokens[index].text for index in edge[1:]))
+        for edge in edges
+        if not edge.relation.startswith(("children", "Switch"))
+    }
+
+
+@pytest.mark.parametrize(
+    "language, code",
+    [
+        ("python", "x < ("),
+        ("typescript", "new A<b> + y"),
+        ("typescript", "(a) => a || (b) => c"),
+        ("ruby", "a, b = c, d rescue e"),
+        ("ruby", "for x in a -b do y end"),
+    ],
+)
+def test_what_is_read_otherwise_is_refused(language, code):
+    with pytest.raises(ParseError):
+        exact(code, language)

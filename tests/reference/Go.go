@@ -95,6 +95,8 @@ func tail(node ast.Node) token.Pos {
 		return tail(node.X)
 	case *ast.UnaryExpr:
 		return tail(node.X)
+	case *ast.ChanType:
+		return tail(node.Value)
 	}
 	return node.End()
 }

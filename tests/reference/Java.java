@@ -87,6 +87,11 @@ class Java {
       return super.visitArrayAccess(node, none);
     }
 
+    public Void visitCase(CaseTree node, Void none) { // a pattern, in versions that have none
+      found |= node.getExpressions().stream().anyMatch(one -> one instanceof MethodInvocationTree);
+      return super.visitCase(node, none);
+    }
+
     public Void visitNewClass(NewClassTree node, Void none) {
       first(node.getEnclosingExpression());
       return super.visitNewClass(node, none);
@@ -166,7 +171,8 @@ class Java {
     }
 
     public Void visitVariable(VariableTree node, Void none) {
-      if (node.getInitializer() != null) edge("Assign:target->value", name(node), node.getInitializer());
+      boolean constant = node.getInitializer() instanceof NewClassTree made && isConstant(made);
+      if (node.getInitializer() != null && !constant) edge("Assign:target->value", name(node), node.getInitializer());
       scan(node.getModifiers(), none);
       if (types.add(node.getType())) scan(node.getType(), none); // one of several variables
       return scan(node.getInitializer(), none);
@@ -212,9 +218,14 @@ class Java {
       return super.visitMethodInvocation(node, none);
     }
 
+    /** Whether it is the value of a constant of an enum, which is made without a word. */
+    boolean isConstant(NewClassTree node) {
+      return node.getEnclosingExpression() == null && !text.startsWith("new", start(node));
+    }
+
     public Void visitNewClass(NewClassTree node, Void none) {
       Tree type = node.getIdentifier() instanceof ParameterizedTypeTree one ? one.getType() : node.getIdentifier();
-      edge("New:class->args", end(type), node.getArguments());
+      if (!isConstant(node)) edge("New:class->args", end(type), node.getArguments());
       return super.visitNewClass(node, none);
     }
 

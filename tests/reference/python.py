@@ -1,4 +1,7 @@
-"""The edges of Python functions by `ast`, the interpreter's own parser."""
+"""The edges of Python functions by `ast`, the interpreter's own parser.
+
+`OTHER` is its compiler: whether a function is valid, much of which the parser does not ask.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ _FIRST = {  # node -> what it begins with
     ast.Compare: "left",
     ast.Expr: "value",
     ast.IfExp: "body",
+    ast.MatchAs: "pattern",
+    ast.MatchOr: "patterns",
     ast.NamedExpr: "target",
     ast.Subscript: "value",
 }
@@ -39,10 +44,16 @@ _LAST = {  # node -> what it ends with
 
 def _outermost(node: ast.AST, parts: dict[type, str], place: int) -> ast.AST:
     """The first part of the first part, and so on; or the last of the last."""
-    while type(node) in parts:
-        part = getattr(node, parts[type(node)])
+    while type(node) in parts and (part := getattr(node, parts[type(node)])) is not None:
         node = part[place] if isinstance(part, list) else part
     return node
+
+
+class OTHER:
+    @staticmethod
+    def edges(code: str) -> None:
+        """Raises SyntaxError for what the compiler refuses."""
+        compile(code, "", "exec", dont_inherit=True)
 
 
 def edges(code: str, tokens: list[Token]) -> Counter[Place]:
@@ -66,11 +77,21 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
     def end(node) -> int:
         return place(node.end_lineno, node.end_col_offset)
 
+    def enclosed(node) -> bool:
+        """Whether the brackets that a node begins with end where it does."""
+        depth = 0
+        for token in tokens:
+            if start(node) <= token.start < end(node):
+                depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+                if depth == 0:
+                    return token.end == end(node)
+        return True
+
     def head(node) -> int:
         node = _outermost(node, _FIRST, 0)
-        if isinstance(node, ast.Tuple) and node.elts and start(node) == start(node.elts[0]):
-            return head(node.elts[0])
-        return start(node)
+        elements = getattr(node, "elts", getattr(node, "patterns", None))
+        bare = isinstance(node, (ast.Tuple, ast.MatchSequence)) and not enclosed(node)
+        return head(elements[0]) if bare else start(node)
 
     def tail(node) -> int:
         return end(_outermost(node, _LAST, -1))

@@ -225,7 +225,8 @@ class Edges {
     }
     // a guard of a pattern is an `if` whose statement is the pattern, and a splat of a target or pattern spreads nothing
     const ofTargets = /^(Multi|For|(Array|Find|Hash)Pattern)/.test(kind);
-    for (const child of children(node)) this.visit(child, kind === "InNode" || (ofTargets && child !== node.value));
+    const inside = (child) => (kind === "ForNode" ? child === node.index : child !== node.value);
+    for (const child of children(node)) this.visit(child, kind === "InNode" || (ofTargets && inside(child)));
   }
 
   callNode(node) {

@@ -3,11 +3,18 @@ patterns and so on."""
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages.tables.operators import Level, Operators
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
 _ASSIGNED = "'+= -= *= /= %= &= |= ^= <<= >>= >>>='"
 _TRY = {"body": "body", "handler": "*<catch_clause>", "finalbody": "*<finally_clause>/*"}
+_NUMBER = re.compile(rb"(?<![\w.])\d\w*__\w*")
+_FINAL = re.compile(
+    rb"\b(?:case\s+|(?:case|instanceof)\b[^;:{}\n]*?[(,]\s*)(?P<name>final\s+[\w.]+)"
+)
+_RECORD = re.compile(rb"\b(?:case|instanceof)\s+\w+(?:\.\w+)+(?=\()")  # of a scoped type
 _SWITCH = "*[1]<expression_statement>/*<switch_expression>"  # the `;` behind is an empty statement
 _TYPES = (
     "annotation_type_declaration class_declaration enum_declaration interface_declaration "
@@ -21,6 +28,9 @@ TABLE = Table(
     brackets=frozenset({"parenthesized_expression"}),
     operators=Operators(_LEVELS),
     whole=frozenset({"string_literal"}),
+    respelled=((_NUMBER, lambda number: number[0].replace(b"_", b"0")),),
+    names=_FINAL,
+    completed=((_RECORD, b"<A>"),),
     refused="""
         (cast_expression type: [(type_identifier) (scoped_type_identifier)] ; `f((a.b) - c)` is no cast of `-c`
           value: (unary_expression ["+" "-"]) @refused)
@@ -94,7 +104,9 @@ TABLE = Table(
         ),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
         Rule(
-            "instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}
+            "instanceof_expression",
+            "InstanceofExpr",
+            {"expr": "left", "type": "name/^/right<annotated_type>/*[-1] | right | pattern"},
         ),
         Rule(
             "labeled_statement",

@@ -11,6 +11,7 @@ _BINARY = "binary_operator"
 _LEVELS = (  # of its reference, section 6.17
     Level("postfix", "as_pattern"),
     Level("unpacking", "list_splat"),
+    Level("target", "named_expression"),
     Level("prefix", "lambda"),
     Level("right", "conditional_expression"),
     Level("left", "boolean_operator", "or"),
@@ -89,6 +90,7 @@ TABLE = Table(
             {"target": "name unless ^<interpolation>", "value": "value"},
         ),
         Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
+        Rule("member_type", "Attribute", {"value": "*[0]", "attr": "*[1]"}),
         *(
             Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{index}]"})
             for pattern in _PATTERNS
@@ -153,7 +155,14 @@ TABLE = Table(
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
         Rule("constrained_type", "Slice", {"lower": f"*[0] {_UNDECLARED}", "upper": "*[1]"}),
         Rule("dictionary_splat", "Spread", {"spread": "*/^", "value": "*"}),
-        Rule("list_splat", "Spread", {"spread": "*/^", "value": "*"}),
+        Rule(
+            "list_splat",
+            "Spread",
+            {
+                "spread": "*/^ unless ^/^<as_pattern_target> unless ^/^/^<as_pattern_target>",
+                "value": "*",
+            },
+        ),
         Rule("splat_type", "Spread", {"spread": f"*/^ {_UNDECLARED}", "value": "*"}),
         Rule("subscript", "Subscript", {"value": "value", "slice": _items("subscript")}),
         Rule(

@@ -20,6 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import tree_sitter
@@ -43,6 +44,9 @@ def grammar(name: str) -> tree_sitter.Language:
 
 _Reading = tuple[tree_sitter.Language, tree_sitter.Query | None, tuple[str, str]]
 """A grammar, its query for what no function has, and a frame."""
+
+_CALLED = re.compile(rb"\w+\s*\([^()]*\)(?:\s*\.\s*\w+)?")  # such as `import("a").B`
+_PIECE = re.compile(rb"'[^'\n]*'|\"[^\"\n]*\"|\w+|[^\w\s]")
 
 _Span = tuple[int, int]  # in bytes
 _Edit = tuple[int, int, bytes]  # what stands in place of these bytes
@@ -86,6 +90,9 @@ class Tree(NamedTuple):
     # bytes that end a name in the tree, or stand behind a node: tokens of their own
     signs: frozenset[int] = frozenset()
     inserted: tuple[int, ...] = ()  # bytes that are not in the code, in order
+    # where in the code several tokens are one name in the tree -> these, and whether its last one
+    # is its head
+    joined: Mapping[int, tuple[list[_Span], bool]] = MappingProxyType({})
 
     def place(self, byte: int) -> int:
         """Where in the code a byte of the tree is."""
@@ -105,6 +112,8 @@ class _Walk(NamedTuple):
     # operators that the grammar may group otherwise than the language
     competing: list[tree_sitter.Node]
     breaks: list[int]  # the bytes of line breaks that mean nothing to the language
+    # where what follows a statement ends -> its first leaf
+    trailing: dict[int, int]
 
 
 class Labels:
@@ -176,7 +185,13 @@ class Labels:
         if "\0" in code:
             raise _at(code, code.index("\0"), "a NUL character")
         first = tree = self._in_frame(data, self._readings[of])
-        for repair in (self._plain, self._separated, self._with_suffixes, self._separated):
+        for repair in (
+            self._respelled,
+            self._plain,
+            self._separated,
+            self._with_suffixes,
+            self._separated,
+        ):
             if tree.error is None:
                 return tree
             again = repair(tree)
@@ -220,6 +235,7 @@ class Labels:
         return edited._replace(
             signs=frozenset(edited.start + sign for sign in signs),
             inserted=tuple(edited.start + position for position in inserted),
+            joined=tree.joined,
         )
 
     def _written(self, tree: Tree, data: bytes) -> Tree:
@@ -229,7 +245,39 @@ class Labels:
         return again._replace(
             signs=frozenset(sign + moved for sign in tree.signs),
             inserted=tuple(position + moved for position in tree.inserted),
+            joined=tree.joined,
         )
+
+    def _respelled(self, tree: Tree) -> Tree:
+        """The tree of code in which other words stand for what the grammar cannot read."""
+        data = bytearray(tree.data[tree.start : tree.end])
+        joined = dict(tree.joined)
+        for pattern, text in self.table.respelled:
+            for match in pattern.finditer(bytes(data)):
+                data[match.start() : match.end()] = text(match) if callable(text) else text
+        names = (
+            [match.span("name") for match in self.table.names.finditer(data)]
+            if self.table.names
+            else []
+        )
+        matches = tree_sitter.QueryCursor(tree.query).matches(tree.root) if tree.query else ()
+        for node in (node for _, captures in matches for node in captures.get("name", ())):
+            start = node.start_byte - tree.start
+            if called := _CALLED.match(data, start):
+                names.append(called.span())
+        for start, end in dict.fromkeys(names):
+            pieces = [
+                (
+                    tree.place(tree.start + start + piece.start()),
+                    tree.place(tree.start + start + piece.end()),
+                )
+                for piece in _PIECE.finditer(data[start:end])
+            ]
+            joined[tree.place(tree.start + start)] = pieces, data[start:end].startswith(b"import")
+            data[start:end] = b"_" * (end - start)
+        if data == tree.data[tree.start : tree.end]:
+            return tree
+        return self._written(tree, bytes(data))._replace(joined=joined)
 
     def _separated(self, tree: Tree) -> Tree:
         """The tree with what separates, but for ends of statements that do not end any."""
@@ -266,10 +314,16 @@ class Labels:
         starts = {node.start_byte for _, captures in matches for node in _statements(captures)}
         if self.table.begins:
             starts |= {match.end() for match in self.table.begins.finditer(tree.data)}
+        starts |= {node.end_byte for _, captures in matches for node in captures.get("opened", ())}
         ends = dict(sorted(inside))  # the last of those that begin alike
         return [
             *_around([Brackets(start, end) for start, end in ends.items()]),
             *((start, start, b";") for start in starts),
+            *(
+                (match.end(), match.end(), text)
+                for pattern, text in self.table.completed
+                for match in pattern.finditer(tree.data)
+            ),
         ]
 
     def _with_suffixes(self, tree: Tree) -> Tree:
@@ -353,7 +407,9 @@ class Labels:
             if frame is None or frame.start_byte != start - 1:
                 return root
         captures = tree_sitter.QueryCursor(refused).captures(root) if refused else {}
-        refusals = [*captures.get("refused", ()), *_statements(captures)]
+        refusals = [*_statements(captures)]
+        for name in ("refused", "opened", "name"):
+            refusals += captures.get(name, ())
         return min(refusals, key=lambda node: node.start_byte, default=None)
 
     def _walked(self, tree: Tree, interpolated: bool = False) -> _Walk:
@@ -361,9 +417,10 @@ class Labels:
         whole, text = self.table.whole, self.table.text
         brackets, flat, chains = self.table.brackets, self.table.flat, self.table.chains
         strings = self._strings if interpolated else frozenset()
+        trailing = self.table.trailing
         operators, inserted = self.table.operators, frozenset(tree.inserted)
         rivals = operators.rivals if operators and tree.error is None else {}
-        walk = _Walk([], [], [], set(), set(), tree.signs, [], [])
+        walk = _Walk([], [], [], set(), set(), tree.signs, [], [], {})
         leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]
         while waiting:
@@ -373,8 +430,12 @@ class Labels:
                 continue
             children: Sequence[tree_sitter.Node | _Span]
             kind, start, end = node.type, node.start_byte, node.end_byte
+            if start in inserted and end > start and inserted.issuperset(range(start, end)):
+                continue
             if tree.start <= start and end <= tree.end:
                 begin = len(leaves)
+                if kind in trailing:
+                    walk.trailing[end] = begin
                 if kind in whole:
                     children = self._interpolated(node, tree.data) if kind in strings else ()
                 elif node.is_extra and not node.is_error and kind not in COUNTED:
@@ -392,9 +453,13 @@ class Labels:
                 if kind in text and not children:
                     leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
-                    if start in inserted:
-                        continue
-                    if tree.signs and {end - 1, end} & tree.signs:
+                    if tree.joined and (pieces := tree.joined.get(tree.place(start))):
+                        moved = start - tree.place(start)
+                        spans = [(first + moved, last + moved) for first, last in pieces[0]]
+                        leaves.extend(spans)
+                        if pieces[1]:
+                            opening.update(first for first, _ in spans[:-1])
+                    elif tree.signs and {end - 1, end} & tree.signs:
                         name = end - (end - 1 in tree.signs)
                         leaves.extend([(start, name), (name, end + (end in tree.signs))])
                     else:
@@ -495,6 +560,8 @@ class Labels:
                         while starts[head] in opening:
                             head += 1
                     begin, end = first_of(nodes[0]), last_of(nodes[-1])
+                    while walk.trailing and walk.trailing.get(ends[end], 0) > begin:
+                        end = walk.trailing[ends[end]] - 1
                     if head < begin <= end:
                         yield Edge(relation, head, begin, end)
 
@@ -545,8 +612,9 @@ def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:
 
 
 def _groups(children: Nodes) -> bool:
-    """True if brackets with these children do nothing but group: a comma makes a tuple."""
-    return not any(child.type == "," for child in children)
+    """True if brackets with these children do nothing but group: a comma makes a tuple, as does
+    nothing inside."""
+    return len(children) != 2 and not any(child.type == "," for child in children)
 
 
 def _stripped(data: bytes, start: int, end: int) -> list[_Span]:

@@ -4,12 +4,14 @@ stand."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from codesyntax_dataset.languages.language import Dialect, Relation
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.operators import Operators
+
+Respell = bytes | Callable[[re.Match[bytes]], bytes]
 
 BACKWARD = frozenset(
     "Await:value->await For:iter->target If:body->test IfExp:body->test Spread:value->spread While:body->test".split()
@@ -47,7 +49,10 @@ class Table:
     words outside of functions that the grammar cannot read and that change nothing. `enclosed`:
     match, in bytes, what the grammar reads only with brackets around the group `inside`; `begins`:
     matches what is right before a member or statement that the grammar reads only with a `;` before
-    it. `soft`:
+    it; `completed`: what it reads only with another text behind. `respelled`: match, in bytes, words
+    for which others of their length stand in code that it cannot read; `names`: matches, as the
+    group `name`, tokens for which one name stands. `trailing`: nodes behind a statement, with which
+    no dependent ends. `soft`:
     matches, in bytes, names that the grammar may take for keywords. `chains`: nodes of operators
     that the grammar nests otherwise than the language, from left to right, each with its construct
     and with the nodes inside that are parts of the chain. `operators`: in which order the language
@@ -55,8 +60,9 @@ class Table:
     tokens without the white space around them. `flat`: nodes whose children count as those of their
     parent, such as lists of arguments. `refused`: a query of tree-sitter for nodes (`@refused`)
     that the grammar reads but no function in this frame has; code with such nodes is read again
-    with brackets around those that are `@bracketed` (from the first to the last of a match), and
-    `;` before each `@statement` that begins a line, without which it is refused; `suspect`:
+    with brackets around those that are `@bracketed` (from the first to the last of a match), a
+    name in place of those that are `@name`, `;` behind each that is `@opened`, and `;` before each
+    `@statement` that begins a line, without which it is refused; `suspect`:
     matches, in bytes, what is in all code that has such nodes. `functions`: nodes of functions that
     a source file is searched for, each with the path to its name, which must lead somewhere;
     `callbacks`: further ones, which count if they have no function inside that does; `scopes`:
@@ -87,6 +93,10 @@ class Table:
     unread: re.Pattern[bytes] | None = None
     enclosed: tuple[re.Pattern[bytes], ...] = ()
     begins: re.Pattern[bytes] | None = None
+    completed: tuple[tuple[re.Pattern[bytes], bytes], ...] = ()
+    respelled: tuple[tuple[re.Pattern[bytes], Respell], ...] = ()
+    names: re.Pattern[bytes] | None = None
+    trailing: frozenset[str] = frozenset()
     soft: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False

@@ -16,9 +16,12 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from codesyntax_dataset import annotate, tokenize
+from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, FROM_LAST_TOKEN
 from codesyntax_dataset.languages.variants import EXACT
@@ -65,6 +68,27 @@ def balanced(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
     for _ in range(depth + missing):
         last += 1
     return tokens[first].start, tokens[last].end
+
+
+def verdict(code: str, language: str, reference: ModuleType) -> str:
+    """What our labels of some code are by the language's own parser, and a second one where there is one.
+
+    `equal`, `wrong`, `refused`, or `no code` of the language.
+    """
+    variant = compared(language)
+    try:
+        ours = annotate(code, language, variant)
+    except ParseError:
+        ours = None
+    try:
+        theirs = reference.edges(code, ours.tokens if ours else tokenize(code, language, variant))
+        if hasattr(reference, "OTHER"):
+            reference.OTHER.edges(code)
+    except SyntaxError:
+        return "no code"
+    if ours is None:
+        return "refused"
+    return "equal" if places(ours) == theirs else "wrong"
 
 
 class Program:
