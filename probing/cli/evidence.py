@@ -111,8 +111,8 @@ def compare(
 def baseline(wide: bool, csv: Path | None, **arguments: Any) -> None:
     """Score the baselines that need no model.
 
-    The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the
-    published and the held-out protocol.
+    The baselines are a fixed offset, a keyword, the context, which is learned on validation and not
+    in the paper, and the best of them for each relation, by the published and the held-out protocol.
     """
     quiet_libraries()
     from probing.evidence import baselines, scores

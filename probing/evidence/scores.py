@@ -287,7 +287,7 @@ def of_baselines(evidence: Sequence[Evidence], groups: bool = True) -> Iterator[
 
 
 def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Iterator[Row]:
-    """Rows of offsets, keywords and the better of the two. `groups`: as of `of_models`."""
+    """Rows of the baselines. `groups`: as of `of_models`."""
     about = {
         **_WITHOUT_MODEL,
         "config": known.settings.config,

@@ -84,8 +84,8 @@ def evaluate(
 
     Returns:
         Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the
-        heads, rule `first`, mean over relations; `syntax/best_rule`: that of the better of an
-        offset and a keyword, on the same edges; `syntax/beyond_offset`: that of the heads on edges
+        heads, rule `first`, mean over relations; `syntax/best_rule`: that of the best
+        baseline, which needs no model, on the same edges; `syntax/beyond_offset`: that of the heads on edges
         that the best offset of their relation misses. Of a decoder also `syntax/preference`, the
         minimal pairs of which it finds the text that parses likelier, and `syntax/surprisal` of the
         closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as frequent, in

@@ -361,7 +361,7 @@ def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
             )
         notes = entry.signature
         if mean == BEYOND_OFFSET:
-            notes += f"; next best offset or keyword {round(rivals[mean, RULE, K].value, 2)}"
+            notes += f"; best baseline there {round(rivals[mean, RULE, K].value, 2)}"
         headlines[task] = Headline(round(score.value, 2), notes)
     return headlines
 
