@@ -10,6 +10,7 @@ can read and change what the heads put out.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
@@ -263,11 +264,16 @@ def probabilities(
 
     q = at_rows(query).to(dtype)  # (B, H, R, D)
     rows = q.shape[2]
+    scale = width**-0.5 if scaling is None else scaling
+    # a power of two changes exponents alone: products of scaled queries are the same bits
+    if folded := math.frexp(scale)[0] == 0.5:
+        q = q * scale
     # heads that share a key are concatenated, so that keys need not be copied (grouped-query
     # attention)
     q = q.reshape(batch, groups, heads // groups * rows, width)
     scores = (q @ key.to(dtype).transpose(2, 3)).view(batch, heads, rows, key.shape[2])
-    scores *= width**-0.5 if scaling is None else scaling
+    if not folded:
+        scores *= scale
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
     if bias is not None:
@@ -278,8 +284,13 @@ def probabilities(
     elif causal:
         columns = torch.arange(key.shape[2], device=key.device)
         row = columns[None, :length] if positions is None else positions  # (B or 1, R)
-        scores += _additive_mask(columns <= row[..., None], dtype)[:, None]
+        # every row sees those up to the first; on a GPU the host would wait for this number
+        seen = int(row.min()) + 1 if row.device.type == "cpu" else 0
+        allowed = columns[seen:] <= row[..., None]
+        scores[..., seen:] += _additive_mask(allowed, dtype)[:, None]
     if sinks is None:
+        if dtype == softmax == torch.float32:
+            return torch.softmax(scores, dim=-1, out=scores)
         return scores.softmax(dim=-1, dtype=softmax).to(dtype)
     sink = sinks.to(dtype).reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
     scores = torch.cat([scores, sink], dim=-1)

@@ -17,6 +17,7 @@ from codesyntax_metric.topk_uas import (
     RULES,
     rank_attention,
 )
+from probing.instruments.attention import ranking
 from probing.instruments.attention.align import Alignment
 from probing.instruments.attention.attended import ChoicesByKind
 from probing.instruments.attention.encoded import EncodedFunction
@@ -145,6 +146,7 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     assert BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0
 
 
+@pytest.mark.parametrize("least", [1, 30])
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "direction, kind",
@@ -160,8 +162,9 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
         ),
     ],
 )
-def test_any_budget_gives_the_same_bytes(direction, kind):
+def test_any_budget_gives_the_same_bytes(direction, kind, least, monkeypatch):
     """Of a function read in blocks, down to single rows of a token with many sub-tokens, which has no later ones."""
+    monkeypatch.setattr(ranking, "_LEAST_ROWS", least)
     rng = np.random.default_rng(11)
     heads, causal = 3, kind == "causal"
     whole = torch.device("cpu"), 1 << 30, direction
@@ -192,7 +195,8 @@ def test_any_budget_gives_the_same_bytes(direction, kind):
                 sizes = [
                     heads * asked.args[1].shape[1] * asked.args[2] for asked in rows.call_args_list
                 ]
-                assert max(sizes, default=0) <= max(elements, heads * length)
+                fewest = least * length if elements > 1 else length
+                assert max(sizes, default=0) <= max(elements, heads * fewest)
                 assert elements > 1 or all(
                     asked.args[1].shape[1] == 1 for asked in rows.call_args_list
                 )

@@ -30,6 +30,12 @@ _UNDERFLOW = 1e-30
 _MORE_THAN_ANY = 1e30
 """Weights are below 1."""
 
+_LEAST_ROWS = 30
+"""Rows of a long function that are read at once, unless memory runs out: fewer take longer each."""
+
+_FEW = 3
+"""The most sub-tokens of a token that are added up column by column."""
+
 
 class BatchListener:
     """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges
@@ -194,6 +200,44 @@ def _blocks_of_rows(readers: Iterable[tuple[int, int]], most: int) -> list[slice
     return [*blocks, slice(start, position + 1)]
 
 
+class _Columns:
+    """Adds up the columns of one function's sub-tokens to those of its tokens, each from the first
+    sub-token on, so that sums are those of `_pooled_sums`, without another layout of the rows."""
+
+    def __init__(self, first: np.ndarray, counts: np.ndarray, send: Callable[[np.ndarray], Tensor]):
+        """`first`, `counts` (T,): the first sub-token of each token and how many there are."""
+        self._first = send(np.where(counts > 0, first, 0))
+        self._unmapped = np.flatnonzero(counts == 0), send(np.flatnonzero(counts == 0))
+        self._further = []
+        for number in range(1, _FEW):
+            tokens = np.flatnonzero((counts > number) & (counts <= _FEW))
+            self._further.append((tokens, send(tokens), send(first[tokens] + number)))
+        many = np.flatnonzero(counts > _FEW)
+        self._ends = np.append(0, counts[many].cumsum())
+        self._many = many, send(many), send(_consecutive(first[many], counts[many]))
+        self._bags, self._every = send(self._ends), send(np.arange(self._ends[-1]))
+
+    def pooled(self, rows: Tensor, tokens: int) -> Tensor:
+        """The first `tokens` of rows (M, S): (M, T); of no use for a token without sub-tokens."""
+        sums = rows.index_select(1, self._first[:tokens])
+        for of, there, columns in self._further:
+            count = np.searchsorted(of, tokens)
+            sums.index_add_(1, there[:count], rows.index_select(1, columns[:count]))
+        of, there, columns = self._many
+        count = np.searchsorted(of, tokens)
+        if count:
+            table = rows.index_select(1, columns[: self._ends[count]]).t().contiguous()
+            every = self._every[: len(table)]
+            of_many = _pooled_sums(table, every, self._bags[: count + 1])
+            sums.index_copy_(1, there[:count], of_many.t())
+        return sums
+
+    def fill(self, weights: Tensor) -> Tensor:
+        """Weights (..., T), in place, with -1 for tokens without sub-tokens."""
+        of, there = self._unmapped
+        return weights.index_fill_(-1, there[: np.searchsorted(of, weights.shape[-1])], -1.0)
+
+
 class Block(NamedTuple):
     """The readers of a plan that are read at once: `readers`, of each function, N at most.
 
@@ -202,7 +246,7 @@ class Block(NamedTuple):
     that belong to each reader and head, as `embedding_bag` takes them; `scale` (G * N, 1, 1): one
     over the number of a reader's rows; `own` (G * N, 1, 1): the reader; `lookups`: those of the
     plan that the block answers, `several` of them with several tokens; `slot`: the place of the
-    reader of each among G * N.
+    reader of each among G * N; `single`: whether each reader has one row.
     """
 
     readers: Sequence[np.ndarray]
@@ -214,6 +258,7 @@ class Block(NamedTuple):
     lookups: slice
     several: Tensor
     slot: Tensor
+    single: bool
 
 
 Pooled = Iterable[tuple[Block, Tensor]]
@@ -259,6 +304,7 @@ class Plan:
             _pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1)
         )
         counts = np.where(first_sub < 0, 0, last_sub - first_sub + 1)  # (G, T)
+        self.columns = _Columns(first_sub[0], counts[0], send) if len(functions) == 1 else None
         self.ends = np.append(0, counts.cumsum())
         begins = first_sub + length * np.arange(len(functions))[:, None]
         self.sub_tokens, self.bags = (
@@ -303,7 +349,10 @@ class Plan:
         blocks = [readers]
         if len(functions) == 1:
             each = zip(counts[0][readers[0]].tolist(), width[readers[0]].tolist())
-            blocks = [[readers[0][part]] for part in _blocks_of_rows(each, elements // heads)]
+            most = elements // heads
+            if elements > 1:
+                most = max(most, _LEAST_ROWS * length)
+            blocks = [[readers[0][part]] for part in _blocks_of_rows(each, most)]
         # the row of each token after pooling: in its block, function * N + position among the
         # readers; -1 for no row
         slots = np.full((len(functions), tokens), -1, np.int64)
@@ -355,6 +404,7 @@ class Plan:
                     lookups=slice(begin, stop),
                     several=send(begin + np.flatnonzero(first[begin:stop] != last[begin:stop])),
                     slot=send(slot[begin:stop] - start),
+                    single=len(block) == 1 and bool((counts[0, block[0]] == 1).all()),
                 )
             )
 
@@ -394,14 +444,28 @@ class Plan:
         (G, H, R, S)."""
         count = len(self.floor)
         for block in self.blocks:
-            end = (count - 1) * len(self.token) + block.tokens
-            bags, sub_tokens = self.bags[: end + 1], self.sub_tokens[: self.ends[end]]
             read: Tensor | None = None
             for positions, index, ends in block.parts:
                 part = rows(positions, block.columns).flatten(0, 2)  # (G * H * R, S)
+                if block.single:
+                    read = part  # (H * N, S)
+                    continue
                 # (G * N * H, S)
                 read = _pooled_sums(part if read is None else torch.cat([read, part]), index, ends)
             assert read is not None
+            own = block.own.expand(-1, self.heads, -1)
+            if self.columns:
+                sums = self.columns.pooled(read, block.tokens)
+                # (N, H, T)
+                weights = (
+                    sums.unflatten(0, (self.heads, -1)).transpose(0, 1)
+                    if block.single
+                    else sums.unflatten(0, (-1, self.heads)).mul_(block.scale[0])
+                )
+                yield block, self.columns.fill(weights).scatter_(2, own, 0.0)
+                continue
+            end = (count - 1) * len(self.token) + block.tokens
+            bags, sub_tokens = self.bags[: end + 1], self.sub_tokens[: self.ends[end]]
             # (G * S, N * H)
             table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)
             # (G, N * H, T)
@@ -411,7 +475,7 @@ class Plan:
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
             weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)
-            yield block, weights.scatter_(2, block.own.expand(-1, self.heads, -1), 0.0)
+            yield block, weights.scatter_(2, own, 0.0)
 
     def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> Tensor:
         """Ranks in word-level rows: uint8 (rules, E, H, slacks).
@@ -448,8 +512,11 @@ class Plan:
             # (X, H, T)
             rows = weights.index_select(0, block.slot[start - begin : start - begin + chunk])
             first = self.first[places, None, None]
+            weight = _at(rows, first)
+            # the last in the memory of the rows
             for number, slack in enumerate(slacks):
-                ranks[:, places, :, number] = self._rank_of(rows, _at(rows, first), first, slack)
+                last_one = number == len(slacks) - 1
+                ranks[:, places, :, number] = self._rank_of(rows, weight, first, slack, last_one)
         # for dependents of one token, all rules agree
         for start in range(0, len(block.several), chunk):
             several = block.several[start : start + chunk]
@@ -484,16 +551,26 @@ class Plan:
         either = torch.where(hit.bool(), target[self.first_pair], pairs[1, self.first_pair])
         return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
-    def _rank_of(self, rows: Tensor, weight: Tensor, token: Tensor, slack: float | None) -> Tensor:
+    def _rank_of(
+        self,
+        rows: Tensor,
+        weight: Tensor,
+        token: Tensor,
+        slack: float | None,
+        in_place: bool = False,
+    ) -> Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
         Of equal weights, those before `token` (X, 1, 1) go first, as in `rank_rows`: `token` is the
-        ranked token, or, for the best token of a dependent, its first token.
+        ranked token, or, for the best token of a dependent, its first token. `in_place`: the rows
+        are not needed any more.
         """
         if slack is None:
             # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger
             # float
-            before = rows.view(torch.int32) + (self.token[: rows.shape[-1]] < token).int()
+            earlier = (self.token[: rows.shape[-1]] < token).int()
+            bits = rows.view(torch.int32)
+            before = bits.add_(earlier) if in_place else bits + earlier
             rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         else:
             rank = torch.gt(
