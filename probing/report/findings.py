@@ -107,7 +107,8 @@ class Findings:
     `pairs`: (index of one model, of the other) -> the difference of their held-out means, p
     corrected (Holm) over all pairs. `trainings`: models of which several checkpoints were probed;
     their last ones are the subjects. `tested`: the models, of which each checkpoint is one, for
-    which p of means is corrected. `chosen_on`: what heads and rules are chosen on.
+    which p of means is corrected. `chosen_on`: what heads and rules are chosen on; `origins`: the
+    number of repositories of what is scored, 0 if that is unknown.
     """
 
     title: str
@@ -119,6 +120,7 @@ class Findings:
     trainings: list[Training]
     tested: int
     chosen_on: ChosenOn
+    origins: int
 
     # -------------------------------------------------------------------------------------------------------- scores
 
@@ -289,6 +291,7 @@ def _gathered(
             and training[0].hits[HELD_OUT].hits.counted
         ],
         chosen_on=_chosen_on(ordered[0]),
+        origins=test.origins,
         tested=sum(model.probed.settings.control is None for model in evidence),
     )
 

@@ -17,7 +17,7 @@ from probing.report.document import Figure, Part, RowRecord, Section, Table, ver
 from probing.report.figures import COLOURS, INK, Points
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.kinds import PERCENT
-from probing.report.scored import ScoredRow, chosen_on_in_words
+from probing.report.scored import ScoredRow, chosen_on_in_words, too_narrow_in_words
 from probing.report.words import DIRECTIONS, number_of, starred
 
 NAMED = 3
@@ -120,6 +120,7 @@ def models(all_findings: Sequence[Findings]) -> Table:
         directions=DIRECTIONS * several,
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
         chosen_on=chosen_on_in_words(all_findings),
+        too_narrow=too_narrow_in_words(all_findings),
     )
 
 

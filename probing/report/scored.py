@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED
 from probing.evidence.baselines import KINDS
 from probing.evidence.protocols import in_mean
+from probing.evidence.redrawn import LEAST_REPOSITORIES
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K, number_of
+from probing.runs.clusters import CLUSTERS, FUNCTION, over_repositories
 from probing.stats.intervals import FEW_CLUSTERS
 
 
@@ -102,6 +104,20 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
     return words + ", of which each checkpoint is one" * several
 
 
+def too_narrow_in_words(all_findings: Sequence[Findings]) -> str:
+    """That intervals over functions are too narrow for functions of other repositories, which
+    resemble those of one less than each other."""
+    origins = {findings.origins for findings in all_findings} - {0}
+    if over_repositories() or not origins:
+        return ""
+    numbers = " and ".join(map(str, sorted(origins)))
+    if min(origins) < LEAST_REPOSITORIES:
+        return (
+            f" Intervals are over functions of {numbers} repositories, and too narrow for others."
+        )
+    return f" Intervals are over functions of {numbers} repositories: --cluster repository."
+
+
 def chosen_on_in_words(all_findings: Sequence[Findings]) -> str:
     """On what the choice of heads and rules rests, of each config, and whether intervals cover
     others."""
@@ -109,7 +125,10 @@ def chosen_on_in_words(all_findings: Sequence[Findings]) -> str:
     for findings in all_findings:
         functions, repositories, drawn = findings.chosen_on
         of = f" of {repositories} {'repository' if repositories == 1 else 'repositories'}"
-        covered = f"intervals cover other {drawn}" if drawn else "intervals do not cover others"
+        covered = "intervals do not cover others"
+        if drawn:
+            there = " there" * (drawn == CLUSTERS[FUNCTION])
+            covered = f"intervals cover other {drawn}{there}"
         number = number_of(functions, "function") + of * bool(repositories)
         several = f" ({findings.title})" * (len(all_findings) > 1)
         clauses.append(f"{number}{several}, {covered}")

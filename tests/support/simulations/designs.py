@@ -11,6 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from probing.evidence.protocols import ONE_GUESS, apply, choose, redrawn
+from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
 
 SYSTEMS = "model", "rule"
@@ -142,3 +144,39 @@ def exchanged(
         drawn = replace(part, groups=groups, measures=tuple(range(len(swap))))
         found.append(drawn.mean(*pair).p <= 0.05)
     return float(100 * np.mean(found))
+
+
+def chosen_again(ledger: RankLedger, draws: int, seed: int, functions: int = 60) -> list[float]:
+    """Percent of draws whose interval of the mean, of chosen heads and with the choice, holds what heads find of all
+    functions on average over choices: they are chosen on so many functions, and scored on half of the others."""
+    rng = np.random.default_rng(seed)
+    known = np.unique(ledger.function)
+    counts = ledger.counts()
+    intervals, population = [], []
+    for _ in range(draws):
+        order = rng.permutation(known)
+        half = functions + (len(known) - functions) // 2
+        validation, test = (
+            ledger.only(np.sort(part)) for part in (order[:functions], order[functions:half])
+        )
+        choice = choose(validation)
+        alone = apply(test, choice).at(ONE_GUESS)
+        both = redrawn(apply(test, choice), validation, test).at(ONE_GUESS)
+        intervals.append([chosen.hits.mean(chosen.system).at(0) for chosen in (alone, both)])
+        heads = {name: tuple(choice[name][0, 0]) for name in alone.hits.counted}
+        population.append(
+            {
+                name: 100 * counts.hits(name, "first")[head][0] / counts.edges(name)
+                for name, head in heads.items()
+            }
+        )
+    names = set().union(*population)
+    true = {name: np.mean([of[name] for of in population if name in of]) for name in names}
+    values = [np.mean([true[name] for name in of]) for of in population]
+    return [
+        100
+        * np.mean(
+            [of[which].low <= value <= of[which].high for of, value in zip(intervals, values)]
+        )
+        for which in (0, 1)
+    ]
