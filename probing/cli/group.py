@@ -27,7 +27,7 @@ _STATUS_INTERRUPTED, _STATUS_TERMINATED = 130, 143
 
 SECTIONS = {
     "Measure": ("probe", "mask", "ablate", "carry", "inform", "prefer", "surprise"),
-    "Read": ("score", "compare", "report", "show", "errors", "baseline"),
+    "Read": ("score", "compare", "report", "show", "explore", "errors", "baseline"),
     "Data": ("build", "stats", "compare-labels"),
     "Publish": ("push", "submit", "board", "export", "verify"),
     "More": ("demo", "doctor", "merge", "reproduce", "convert-cubert", "new-language"),

