@@ -1,6 +1,6 @@
-"""Makes the picture in README.md: the attention page over one function, in a browser.
+"""Makes the pictures in README.md: the attention page over one function, and the map of a report, in a browser.
 
-`python tests/support/picture.py` writes `tests/data/attention.png`; it needs the extra `demo` and Chromium.
+`python tests/support/picture.py` writes `tests/data/attention.png` and `map.png`; it needs the extra `demo` and Chromium.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import probing
+from codesyntax_dataset.build import build
+from codesyntax_dataset.protocol import SPLITS
 from probing.models.location import EMBEDDED
 
-PICTURE = Path(__file__).resolve().parents[1] / "data/attention.png"
+PICTURES = Path(__file__).resolve().parents[1] / "data"
 CODE = """def longest(words, limit):
     best = ""
     for word in words:
@@ -37,7 +39,17 @@ def main() -> None:
         )
         page = browser.new_page(viewport={"width": 960, "height": 392})
         page.goto(page_file.as_uri())
-        page.screenshot(path=PICTURE)
+        page.screenshot(path=PICTURES / "attention.png")
+        build("sample", ["python"], Path(folder, "data"))
+        for split in SPLITS:
+            probing.probe(EMBEDDED, f"{folder}/data", split=split, output=f"{folder}/results")
+        report = probing.report([f"{folder}/results"], f"{folder}/report", f"{folder}/data")
+        page.set_viewport_size({"width": 1180, "height": 900})
+        page.goto(report.as_uri())
+        page.locator(".cell").nth(19).click()  # head 1-7
+        box = page.locator(".atlas").bounding_box()
+        assert box is not None
+        page.screenshot(path=PICTURES / "map.png", clip={**box, "height": 690}, full_page=True)
         browser.close()
 
 
