@@ -163,21 +163,21 @@ def chart(
 ) -> Markup:
     """Curves over places at equal distances, in percent from 0 to 100; `below`: what the places
     are."""
-    height, top = 190, 8
+    height, top, margin = 190, 8, MARGIN + 8
     bottom, right = height - 38, width - 10
-    step = (right - MARGIN - 8) / max(1, len(places) - 1)
+    step = (right - margin - 8) / max(1, len(places) - 1)
 
     def x(place: int) -> float:
-        return MARGIN + 8 + step * place
+        return margin + 8 + step * place
 
     def y(value: float) -> float:
         return bottom - (bottom - top) * value / 100
 
     parts = []
     for value in (0, 25, 50, 75, 100):
-        parts.append(_tag("line", look="track", x1=MARGIN, x2=right, y1=y(value), y2=y(value)))
+        parts.append(_tag("line", look="track", x1=margin, x2=right, y1=y(value), y2=y(value)))
         parts.append(
-            _tag("text", str(value), look="name", x=MARGIN - 5, y=y(value) + 4, text_anchor="end")
+            _tag("text", str(value), look="name", x=margin - 5, y=y(value) + 4, text_anchor="end")
         )
     most = max(1, len(places) // 8)
     for place, name in enumerate(places):
@@ -187,7 +187,7 @@ def chart(
             )
     parts.append(
         _tag(
-            "text", below, look="name", x=(MARGIN + right) / 2, y=bottom + 34, text_anchor="middle"
+            "text", below, look="name", x=(margin + right) / 2, y=bottom + 34, text_anchor="middle"
         )
     )
     for curve in curves:

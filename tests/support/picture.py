@@ -44,12 +44,12 @@ def main() -> None:
         for split in SPLITS:
             probing.probe(EMBEDDED, f"{folder}/data", split=split, output=f"{folder}/results")
         report = probing.report([f"{folder}/results"], f"{folder}/report", f"{folder}/data")
-        page.set_viewport_size({"width": 1180, "height": 900})
+        page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(report.as_uri())
-        page.locator(".cell").nth(19).click()  # head 1-7
+        page.locator(".chosen").evaluate("(element) => element.remove()")
         box = page.locator(".atlas").bounding_box()
         assert box is not None
-        page.screenshot(path=PICTURES / "map.png", clip={**box, "height": 690}, full_page=True)
+        page.screenshot(path=PICTURES / "map.png", clip={**box, "height": 560}, full_page=True)
         browser.close()
 
 
