@@ -273,6 +273,9 @@ FREQUENCY_APART, PLACE_APART = 1.0, 0.25
 """The most by which a control differs: twice or half as frequent, and by a quarter of the
 function."""
 
+_AT_ONCE = 256
+"""Tokens whose controls are sought at once."""
+
 
 @checked
 def surprise(
@@ -437,7 +440,7 @@ def _match(
         for column, role in enumerate(results.ROLES):
             spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
-            control_of = {token: _control(function, token, taken) for token in taken}
+            control_of = dict(zip(taken, _controls(function, np.array(taken, int)).tolist()))
             for number, span in enumerate(spans):
                 tokens = [token for token in span if control_of[token] >= 0]
                 if tokens:
@@ -457,13 +460,21 @@ def _tokens_in(node: Node, role: str) -> list[int]:
     return [*range(node.first, node.last + 1)]
 
 
-def _control(function: TokenizedFunction, token: int, taken: Sequence[int]) -> int:
-    """The token outside of `taken` that is most like a token, the first of equals; -1 without
-    any."""
-    _, frequency, relative_place = np.abs(function.like - function.like[token]).T
+def _controls(function: TokenizedFunction, taken: np.ndarray) -> np.ndarray:
+    """The token outside of `taken` that is most like each of these, the first of equals; -1 without
+    any: (tokens,)."""
+    _, frequency, place = function.like.T
     size = function.last - function.first
-    alike = (size == size[token]) & (function.first >= 0) & (function.first[token] >= 0)
-    alike &= (frequency <= FREQUENCY_APART) & (relative_place <= PLACE_APART)
-    alike[taken] = False
-    apart = np.where(alike, frequency + relative_place, np.inf)
-    return int(apart.argmin()) if alike.any() else -1
+    free = np.delete(np.arange(len(size)), taken)
+    free = free[function.first[free] >= 0]
+    controls = np.full(len(taken), -1)
+    if not len(free):
+        return controls
+    for part in np.array_split(np.arange(len(taken)), 1 + len(taken) // _AT_ONCE):
+        tokens = taken[part, None]
+        apart = [np.abs(of_all[free] - of_all[tokens]) for of_all in (frequency, place)]
+        alike = (size[free] == size[tokens]) & (function.first[tokens] >= 0)
+        alike &= (apart[0] <= FREQUENCY_APART) & (apart[1] <= PLACE_APART)
+        nearest = np.where(alike, apart[0] + apart[1], np.inf).argmin(axis=1)
+        controls[part] = np.where(alike.any(axis=1), free[nearest], -1)
+    return controls
