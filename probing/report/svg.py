@@ -164,7 +164,7 @@ def chart(
     """Curves over places at equal distances, in percent from 0 to 100; `below`: what the places
     are."""
     height, top, margin = 190, 8, MARGIN + 8
-    bottom, right = height - 38, width - 10
+    bottom, right = height - 38, width - 16
     step = (right - margin - 8) / max(1, len(places) - 1)
 
     def x(place: int) -> float:

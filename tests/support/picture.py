@@ -49,7 +49,7 @@ def main() -> None:
         page.locator(".chosen").evaluate("(element) => element.remove()")
         box = page.locator(".atlas").bounding_box()
         assert box is not None
-        page.screenshot(path=PICTURES / "map.png", clip={**box, "height": 560}, full_page=True)
+        page.screenshot(path=PICTURES / "map.png", clip={**box, "height": 640}, full_page=True)
         browser.close()
 
 
