@@ -5,8 +5,8 @@
 RESULTS is a folder of probes of the splits test and validation. A rule is an offset, or the n-th token of a word class before or behind the token that reads: among all, or
 among those of some depth of brackets, of more, less or as much indentation, or that begin a line.
 Each relation has the one that finds most hard edges of validation. Their top-1 UAS on hard edges of
-test stands beside that of the model's heads and of the best rule that is built in, an offset or a
-keyword.
+test stands beside that of the model's heads and of the best baseline that is built in. (Rankers that
+need scikit-learn, which is no dependency, are in `probing/docs/findings.md`.)
 """
 
 from __future__ import annotations
