@@ -28,7 +28,19 @@ from collections.abc import Iterable
 
 class CodeSyntaxError(ValueError):
     """Base class of all errors. The message, one line, says what was given, what was expected and
-    what to try."""
+    what to try.
+
+    Args:
+        message: the text; what is on several lines is put on one.
+
+    Examples:
+        >>> from codesyntax_dataset import CodeSyntaxError, annotate
+        >>> try:
+        ...     annotate("x = 1", "cobol")
+        ... except CodeSyntaxError as error:
+        ...     print(type(error).__name__)
+        UnknownName
+    """
 
     def __init__(self, message: str = ""):
         # those of libraries may have several
@@ -39,7 +51,18 @@ class CodeSyntaxError(ValueError):
 class ParseError(CodeSyntaxError):
     """Code that does not parse.
 
-    `line` counts from 1 and `column` from 0, in characters, within the given code.
+    Args:
+        message: what is wrong.
+        line: where, from 1, within the given code.
+        column: where in the line, from 0, in characters.
+
+    Examples:
+        >>> from codesyntax_dataset import ParseError, annotate
+        >>> try:
+        ...     annotate("def f(:", "python")
+        ... except ParseError as error:
+        ...     print(error.line)
+        1
     """
 
     def __init__(self, message: str, line: int, column: int):

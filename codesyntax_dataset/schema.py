@@ -21,7 +21,18 @@ LABELS = "1.6"
 
 class Token(NamedTuple):
     """A code token: `code[start:end] == text`, unless the text is empty or the source spells it
-    with escapes."""
+    with escapes.
+
+    Attributes:
+        text: the token.
+        start: character offset of its first character, from 0.
+        end: character offset after its last character (exclusive).
+
+    Examples:
+        >>> from codesyntax_dataset import tokenize
+        >>> tokenize("x = 1", "python")[2]
+        Token(text='1', start=4, end=5)
+    """
 
     text: str
     start: int  # character offset of the first character
@@ -29,8 +40,20 @@ class Token(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A relation from the token `head` to the tokens `first` to `last` (inclusive); all are token
-    indices from 0."""
+    """A relation from a head token to its dependent, a span of tokens (Shen et al. 2022, section
+    3).
+
+    Attributes:
+        relation: its name, such as `Call:func->args`.
+        head: index of the head token, from 0.
+        first: index of the dependent's first token.
+        last: index of the dependent's last token (inclusive).
+
+    Examples:
+        >>> from codesyntax_dataset import annotate
+        >>> annotate("def f(x):\\n    return len(x)\\n", "python").edges[1]
+        Edge(relation='Call:func->args', head=9, first=11, last=11)
+    """
 
     relation: str
     head: int
@@ -48,7 +71,18 @@ class EdgeCell(TypedDict):
 
 
 class Annotation(NamedTuple):
-    """The labels of one function: its tokens and the edges between them."""
+    """The labels of one function.
+
+    Attributes:
+        tokens: its tokens, in the order of the code.
+        edges: the relations between them.
+
+    Examples:
+        >>> from codesyntax_dataset import annotate
+        >>> tokens, edges = annotate("def f(x):\\n    return len(x)\\n", "python")
+        >>> tokens[edges[1].head].text, tokens[edges[1].first].text
+        ('len', 'x')
+    """
 
     tokens: list[Token]
     edges: list[Edge]
@@ -61,6 +95,22 @@ class SourceFunction:
     Only the published dataset comes with its own ids and labels; for other sources
     `codesyntax_dataset.corpus` assigns the ids, and labels come from
     `codesyntax_dataset.languages`.
+
+    Attributes:
+        language: of the code, such as `python`.
+        code: its text.
+        repo: the repository that it is from.
+        path: of its file there.
+        func_name: its name, with that of its class.
+        url: where it can be read.
+        partition: `test` or `validation`.
+        id: its place in the dataset, from 0.
+        annotation: its labels, if the source has them.
+
+    Examples:
+        >>> from codesyntax_dataset import SourceFunction
+        >>> SourceFunction("python", "def f(): pass", "me/mine", "f.py", "f", "", "test").partition
+        'test'
     """
 
     language: str

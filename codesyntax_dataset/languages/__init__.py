@@ -100,20 +100,29 @@ def in_order(relations: Iterable[str]) -> list[str]:
 @checked
 def annotate(code: str, language: str, variant: str | None = None) -> Annotation:
     """The labels of one function, as in the published CodeSyntax (Shen et al. 2022, section 3).
+    They depend only on the code, not on the interpreter.
 
-    `language` is `python`, `java` or another name in `LANGUAGES`, or a config such as `java_exact`;
-    `variant` is one of its variants, by default the first: `paper`, `with_new_lines` (line breaks
-    are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`). Labels depend only on the
-    code, not on the interpreter.
+    Args:
+        code: the text of the function.
+        language: `python`, `java` or another name in `LANGUAGES`, or a config such as `java_exact`.
+        variant: one of its variants, by default the first: `paper`, `with_new_lines` (line breaks
+            are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`).
 
-    Raises ParseError, with line and column, if the code does not parse, ArgumentError for a
-    language whose labels come with treebanks, and UnknownName for an unknown language or variant.
+    Returns:
+        Its tokens, with character offsets, and its edges, with token indices; both from 0.
 
-    >>> tokens, edges = annotate("def f(x):\\n    return x.y\\n", "python")
-    >>> [token.text for token in tokens][8:12]
-    ['return', 'x', '.', 'y']
-    >>> edges[-1]
-    Edge(relation='Attribute:value->attr', head=9, first=11, last=11)
+    Raises:
+        ParseError: code that does not parse; it has line and column.
+        ArgumentError: a language whose labels come with treebanks.
+        UnknownName: an unknown language or variant.
+
+    Examples:
+        >>> from codesyntax_dataset import annotate
+        >>> tokens, edges = annotate("def f(x):\\n    return x.y\\n", "python")
+        >>> [token.text for token in tokens][8:12]
+        ['return', 'x', '.', 'y']
+        >>> edges[-1]
+        Edge(relation='Attribute:value->attr', head=9, first=11, last=11)
     """
     record, variant = _known(language, variant)
     if record.annotate is None:
@@ -124,8 +133,27 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
 
 @checked
 def tokenize(code: str, language: str, variant: str | None = None) -> list[Token]:
-    """Only the tokens, also of code that does not parse; raises ParseError if it cannot be
-    tokenized."""
+    """Only the tokens, also of code that does not parse.
+
+    Args:
+        code: the text.
+        language: `python`, `java` or another name in `LANGUAGES`, or a config such as `java_exact`.
+        variant: one of its variants, by default the first: `paper`, `with_new_lines` (line breaks
+            are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`).
+
+    Returns:
+        The tokens, with character offsets from 0.
+
+    Raises:
+        ParseError: code that cannot be tokenized.
+        ArgumentError: a language whose labels come with treebanks.
+        UnknownName: an unknown language or variant.
+
+    Examples:
+        >>> from codesyntax_dataset import tokenize
+        >>> [token.text for token in tokenize("if x y", "python")][:3]
+        ['if', 'x', 'y']
+    """
     record, variant = _known(language, variant)
     if record.tokenize is None:
         raise _of_treebanks(record)

@@ -379,12 +379,29 @@ def baseline(
     split: str = "test",
     direction: str | None = None,
 ) -> BaselineResult:
-    """The baselines of one split; for the held-out protocol they are chosen on the split
-    `validation`.
+    """The baselines of one split, which need no model; for the held-out protocol they are chosen on
+    the split `validation`.
 
-    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
-    `DatasetDict`; `direction` is by default that of the language. Raises DatasetError or
-    UnknownName for an unknown config, split or direction.
+    Args:
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the labels, such as `python`, `java` or `python_exact`.
+        split: the split that is scored, `test` or `validation`.
+        direction: `head-to-dependent` or `dependent-to-head`; by default that of the language.
+
+    Returns:
+        By protocol, `published` and `held-out`: the chosen predictors in `picks`, what each
+        baseline finds in `hits`, and the `ranks` of each edge.
+
+    Raises:
+        DatasetError: data that do not exist or are damaged.
+        UnknownName: an unknown config, split or direction.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.baseline("codesyntax")
+        >>> sorted(result.hits["published"])
+        ['combined', 'keyword', 'offset']
     """
     if split == "validation":
         raise DatasetError(

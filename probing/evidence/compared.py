@@ -66,17 +66,31 @@ def compare(
     results: Paths = (),
     cluster: str = FUNCTION,
 ) -> list[ModelsCompared]:
-    """Compare two models on each config, split and direction on which both were probed.
+    """Compare two models on each config, split and direction on which both were probed. Heads are
+    chosen on validation (held-out).
 
-    `first`, `second`: a result or a folder of results of one model, or among `results`, files or
-    folders that `probe` wrote, the name of a model, or of a checkpoint, such as `NAME/step-100` or
-    `step-100`.
-    Heads are chosen on validation (held-out). `cluster`: what intervals and tests are over,
-    function or repository.
+    Args:
+        first: a result or a folder of results of one model; or, among `results`, the name of a
+            model, or of a checkpoint, such as `NAME/step-100` or `step-100`.
+        second: the same of the other model.
+        results: files or folders that `probing.probe` wrote, in which models are named.
+        cluster: what intervals and tests are over, `function` or `repository`.
 
-    Raises LedgerError for what is no result, for several models where one is expected, and for two
-    that share neither data nor functions; UnknownName for a name that is not among `results`, and
-    ArgumentError for `results` in which no model is named.
+    Returns:
+        An entry for each config, split and direction: `means` of the two, top-1 UAS in percent over
+        the functions that both read, and `difference`, the first less the second, in points.
+
+    Raises:
+        LedgerError: no result; several models where one is expected; or two that share neither data
+            nor functions.
+        UnknownName: a name that is not among `results`.
+        ArgumentError: `results` in which no model is named.
+
+    Examples:
+        >>> import probing
+        >>> compared = probing.compare("tiny-code-lm", "tiny-code-mlm", ["results"])[0]
+        >>> compared.names, compared.functions
+        (('tiny-code-lm', 'tiny-code-mlm'), 20)
     """
     if results and all(map(_holds_results, (first, second))):
         raise ArgumentError(

@@ -41,14 +41,26 @@ HEAD_COLUMNS = {
 
 @checked
 def heads(results: Paths | StrPath) -> Any:
-    """What each attention head finds of each relation, as a pandas.DataFrame with HEAD_COLUMNS: a
-    row is one head, relation, match and k.
+    """What each attention head finds of each relation, as a table. No head is chosen, so there are
+    no intervals.
 
-    `results`: files or folders that `probe` wrote, or one of them, each scored alone, on the split
-    that was probed: a report scores models on the functions that all of them read. No head is
-    chosen, so there are no intervals.
+    Args:
+        results: files or folders that `probing.probe` wrote, or one of them, each scored alone, on
+            the split that was probed: a report scores models on the functions that all of them
+            read.
 
-    Raises LedgerError for what are no results.
+    Returns:
+        A pandas.DataFrame with HEAD_COLUMNS: a row for each head, relation, match and k, with its
+        score in percent; layers and heads count from 0.
+
+    Raises:
+        LedgerError: what are no results.
+
+    Examples:
+        >>> import probing
+        >>> heads = probing.heads("results")
+        >>> heads.loc[heads.k == 1, "score"].between(0, 100).all()
+        np.True_
     """
     import pandas
 

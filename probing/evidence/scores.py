@@ -104,23 +104,35 @@ def scores(
     data: Any = None,
     cluster: str = FUNCTION,
 ) -> Any:
-    """Every score and difference of results as a tidy pandas.DataFrame: a row is one number, with
-    its interval and p.
+    """Every score and difference of results as a tidy table: a row is one number, with its interval
+    and p.
 
-    `results`: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
-    wrote, or results that these returned, or one of them. Attention needs results on the splits
-    test and validation, and its dataset, for the baselines. Models that are probed on the same
-    config are scored on the functions that all of them read, as in a report. `data`: the location
-    of the dataset, if not the one in the results. `cluster`: what intervals and tests are over,
-    function or repository.
+    Attention needs results on the splits test and validation, and its dataset, for the baselines.
+    Models that are probed on the same config are scored on the functions that all of them read, as
+    in a report.
 
-    The columns are those of `probing.evidence.scores.COLUMNS`, which says what each means: model,
-    revision, step, control, config, split, direction, instrument, measure, protocol, rule, k,
-    group, system, against, value, low, high, p, n, cluster, functions, items, chosen. Texts that do
-    not apply are empty, numbers are NaN.
+    Args:
+        results: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
+            wrote, or results that these returned, or one of them.
+        data: the location of the dataset, if not the one in the results.
+        cluster: what intervals and tests are over, `function` or `repository`.
 
-    Raises LedgerError for what are no results, or do not belong together; DataNotFound if the data
-    are not found.
+    Returns:
+        A pandas.DataFrame with the columns of `probing.evidence.scores.COLUMNS`, which says what
+        each means and in what unit: model, revision, step, control, config, split, direction,
+        instrument, measure, protocol, rule, k, group, system, against, value, low, high, p, n,
+        cluster, functions, items, chosen. Texts that do not apply are empty, numbers are NaN.
+
+    Raises:
+        LedgerError: what are no results, or do not belong together.
+        DataNotFound: the data are not found.
+
+    Examples:
+        >>> import probing
+        >>> scores = probing.scores("results")
+        >>> held_out = scores.query("protocol == 'held-out' and system == 'model' and k == 1")
+        >>> sorted(held_out.model.unique())
+        ['tiny-code-lm', 'tiny-code-mlm']
     """
     alone = isinstance(results, (str, os.PathLike, Record))
     every: Any = [results] if alone else results

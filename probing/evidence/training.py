@@ -78,14 +78,14 @@ def evaluate(
         model: a transformers model in float32, bfloat16 or float16, on any device, with or without
             its head.
         tokenizer: its own.
-        language: of the functions: one of code.
+        language: of the functions, one of code, such as `python` or `java`.
         functions: how many are drawn from each split, and how many minimal pairs; always the same.
             A quarter of them is masked.
 
     Returns:
         Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the
-        heads, rule `first`, mean over relations; `syntax/best_rule`: that of the best
-        baseline, which needs no model, on the same edges; `syntax/beyond_offset`: that of the heads on edges
+        heads, rule `first`, mean over relations; `syntax/best_rule`: that of the best baseline,
+        which needs no model, on the same edges; `syntax/beyond_offset`: that of the heads on edges
         that the best offset of their relation misses. Of a decoder also `syntax/preference`, the
         minimal pairs of which it finds the text that parses likelier, and `syntax/surprisal` of the
         closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as frequent, in
@@ -94,7 +94,20 @@ def evaluate(
         many of the test functions and pairs the numbers are of: all but those that are too long for
         the model. A number without anything to measure is left out.
 
-    Raises ModelError for a model that cannot be probed, and UnknownName for another language.
+    Raises:
+        ModelError: a model that cannot be probed.
+        UnknownName: another language.
+
+    Examples:
+        >>> import probing
+        >>> from transformers import AutoModelForCausalLM, AutoTokenizer
+        >>> from probing.models.location import embedded_model
+        >>> folder = embedded_model("tiny-code-lm")
+        >>> model = AutoModelForCausalLM.from_pretrained(folder)
+        >>> tokenizer = AutoTokenizer.from_pretrained(folder)
+        >>> numbers = probing.evaluate(model, tokenizer, functions=4)
+        >>> numbers["syntax/functions"], 0 <= numbers["syntax/preference"] <= 100
+        (4, True)
     """
     _check_language(language)
     inner = unwrapped(model).model
@@ -228,11 +241,9 @@ class SyntaxCallback(transformers.TrainerCallback):
     """Logs `evaluate` through a Trainer, so that its history and all that it reports to have
     `syntax/held_out` and so on.
 
-        trainer.add_callback(probing.SyntaxCallback(trainer, tokenizer, every=500))
-
     The model is evaluated before the first step, then every so many steps, and after the last. Of
-    several processes the main one evaluates, and the others wait; where weights are spread over them
-    (FSDP 2), all do. What goes wrong is said once, and the training goes on without further
+    several processes the main one evaluates, and the others wait; where weights are spread over
+    them (FSDP 2), all do. What goes wrong is said once, and the training goes on without further
     evaluations, such as with FSDP 1 and ZeRO 3.
 
     The best model may be chosen by one of the numbers, and a training stopped by it early:
@@ -242,10 +253,22 @@ class SyntaxCallback(transformers.TrainerCallback):
         trainer: the one to which it is added.
         tokenizer: that of the model; by default the `processing_class` of the trainer.
         every: so many steps, or after each `evaluation` or `save` of the trainer.
-        language, functions: as of `evaluate`.
+        language: of the functions, one of code, such as `python` or `java`.
+        functions: how many are drawn from each split, and how many minimal pairs.
 
-    Raises ArgumentError for arguments of other kinds, or without a tokenizer, and UnknownName for
-    another language.
+    Raises:
+        ArgumentError: arguments of other kinds, or no tokenizer.
+        UnknownName: another language.
+
+    Examples:
+        >>> import probing, transformers
+        >>> from probing.models.location import embedded_model
+        >>> folder = embedded_model("tiny-code-lm")
+        >>> model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+        >>> tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        >>> arguments = transformers.TrainingArguments("checkpoints", report_to=[])
+        >>> trainer = transformers.Trainer(model, arguments, processing_class=tokenizer)
+        >>> trainer.add_callback(probing.SyntaxCallback(trainer, every=500))
     """
 
     @checked

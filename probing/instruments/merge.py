@@ -25,15 +25,29 @@ class _Shard(NamedTuple):
 
 @checked
 def merge(folders: Sequence[StrPath], output: StrPath | None = None) -> Iterator[Result]:
-    """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of
-    one process.
+    """Put the shards of each run together, and save its result to `output`: the bytes of one
+    process.
 
-    `output`: by default the folder, if there is only one. Needs no model and no data; the shards
-    stay as they are.
+    Needs no model and no data; the shards stay as they are.
 
-    Raises ArgumentError without an output for several folders, and LedgerError if there are no
-    shards; in the end, too, if shards are missing, damaged, or not of one run: it says which, and
-    the complete runs are yielded before.
+    Args:
+        folders: where shards of one or several runs are.
+        output: a folder for the results; by default that of the shards, if it is only one.
+
+    Yields:
+        The result of each run whose shards are complete.
+
+    Raises:
+        ArgumentError: several folders, and no output.
+        LedgerError: there are no shards; or, after the complete runs, shards are missing, damaged,
+            or not of one run: it says which.
+
+    Examples:
+        >>> import probing
+        >>> for shard in ("1/2", "2/2"):
+        ...     probing.probe("tiny-code-lm", "codesyntax", limit=4, output="shards", shard=shard)
+        >>> [result.functions for result in probing.merge(["shards"])]
+        [4]
     """
     places = list(dict.fromkeys(map(Path, folders)))
     if output is None and len(places) != 1:

@@ -59,26 +59,41 @@ def reproduce(
     device: str | None = None,
     tell: Any = logger.info,
 ) -> Path:
-    """Make the tables and figures of a study again, with its numbers and the differences; return
-    the path of the page.
-
-    `study`: `codesyntax`, Tables 3 to 12 and all figures of Shen et al. (2022): builds the configs
-    of `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`, the similarities
-    and causal effects of Velasco et al. (2024): masks Python functions by the protocol `published`,
-    and sets our estimates beside those of the study's estimator.
-
-    `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is
-    for one language, and `sample` alone for all. `exclude_repositories` is as in `build`, for code.
-    `limit` uses only the first functions of each config; the default is all, or the 7,501 of
-    `syntaxeval`. `tell` is called with each message, the first of which says what will run.
+    """Make the tables and figures of a study again, with its numbers and the differences.
 
     The folder `output` holds `CONFIG/codesyntax`, the datasets; `results`; and `report`. The same
     call continues an interrupted run, and ends with the same bytes; one with further sources or
-    models adds to it.
+    models adds to it. A config that its source does not have is left out, with the reason.
 
-    Raises UnknownName for another study; LedgerError if `output` has other files; SourceError if no
-    config could be built; what `inputs.read`, `build`, `probe` and `mask` raise. A config that its
-    source does not have is left out, with the reason.
+    Args:
+        sources: where functions or sentences come from: `german=de_gsd-ud-test.conllu` is for one
+            language, and `sample` alone for all (`probing.paper.inputs.read`).
+        models: those to probe; `LANGUAGE=MODEL` is for one language.
+        output: the folder of the reproduction.
+        study: `codesyntax`, Tables 3 to 12 and all figures of Shen et al. (2022): builds the
+            configs of `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`,
+            the similarities and causal effects of Velasco et al. (2024): masks Python functions by
+            the protocol `published`, and sets our estimates beside those of the study's estimator.
+        exclude_repositories: a file with repositories, one a line, whose functions of code are left
+            out.
+        limit: only the first functions of each config; by default all, or the 7,501 of
+            `syntaxeval`.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one.
+        tell: called with each message, the first of which says what will run.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        UnknownName: another study.
+        LedgerError: `output` has other files.
+        SourceError: no config could be built.
+        ModelError: a model that cannot be probed.
+
+    Examples:
+        >>> import probing
+        >>> probing.reproduce(["sample"], ["tiny-code-lm"], "study", limit=3).name
+        'index.html'
     """
     if study not in STUDIES:
         raise UnknownName("study", study, STUDIES)

@@ -45,17 +45,38 @@ def show_labels(
     split: str = "test",
     relation: str | None = None,
 ) -> Page:
-    """A page with the edges of a function, drawn from head to dependent: its labels in one config,
-    or in two.
+    """Draw the edges of a function from head to dependent: its labels in one config, or in two.
 
     With two configs of a language, their edges stand side by side; each is marked as kept, moved,
-    new or gone (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a
-    file), or the one with this `id` in a split of `data`, with its labels there in the first
-    config. `configs`: by default that of the file's name, else Python's. `relation`: the one to
-    open with, by default the first in alphabetical order of those that differ, or of all.
+    new or gone (`codesyntax_dataset.compare`).
 
-    Raises what `show` raises for functions, configs and relations; and ArgumentError for two
-    configs of which one is of another language, of a treebank, or of edited functions.
+    Args:
+        code: the function: text, or the path of a file.
+        id: instead of `code`, the id of a function in a split of `data`, with its labels there in
+            the first config.
+        data: where `id` is looked up: a folder that `codesyntax build` wrote, a dataset id on the
+            Hub, or a loaded `DatasetDict`.
+        configs: one, or two of a language; by default that of the file's name, else Python's.
+        split: of `data`, `test` or `validation`.
+        relation: the one to open with; by default the first in alphabetical order of those that
+            differ, or of all.
+
+    Returns:
+        A self-contained page, which notebooks display; `save` writes it.
+
+    Raises:
+        ParseError: code that does not parse; it has line and column.
+        SourceError: a file that cannot be read.
+        DatasetError: an unknown id, or data that cannot be read.
+        UnknownName: an unknown config, split or relation.
+        ArgumentError: two configs of which one is of another language, of a treebank, or of edited
+            functions.
+
+    Examples:
+        >>> import probing
+        >>> page = probing.show_labels("def f(x):\\n    return len(x)\\n")
+        >>> page.title
+        'Labels of the given code'
     """
     if len(names := list(dict.fromkeys(configs)) or [config_for(code, None)]) > 2:
         raise ArgumentError(f"configs are {', '.join(names)}, expected one, or two of one language")
@@ -119,15 +140,30 @@ def compare_labels(
     configs: Sequence[str], *, source: str | None = None, data: Any = None
 ) -> Comparison:
     """Compare two configs of a language on all functions of a source, or on those of a dataset's
-    test split.
+    test split; both label the code again.
 
-    `source` is as in `codesyntax_dataset.build.build`, by default the embedded sample; `data`, as
-    in `probe`, must have the first config. From there comes the code alone: both configs label it
-    again.
+    Args:
+        configs: two of one language, labelled by rules, such as `python` and `python_exact`.
+        source: where the code comes from, as `codesyntax build --source` takes it: by default the
+            embedded sample.
+        data: instead of a source, a dataset with the first config: a folder, a dataset id, or a
+            loaded `DatasetDict`.
 
-    Raises UnknownName for an unknown config; ArgumentError unless there are two of one language,
-    labelled by rules, or for both a source and a dataset; SourceError and DatasetError if these
-    cannot be read.
+    Returns:
+        How many `functions` have labels in both or one of the configs, and of each relation how
+        many edges are kept, moved, new or gone.
+
+    Raises:
+        UnknownName: an unknown config.
+        ArgumentError: not two configs of one language, or both a source and a dataset.
+        SourceError: a source that cannot be read.
+        DatasetError: a dataset that cannot be read.
+
+    Examples:
+        >>> import probing
+        >>> comparison = probing.compare_labels(["python", "python_exact"])
+        >>> sorted(comparison.total)
+        ['gone', 'kept', 'moved', 'new']
     """
     if source is not None and data is not None:
         raise ArgumentError(

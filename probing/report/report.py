@@ -50,19 +50,32 @@ def report(
     tell: Any = logger.info,
     cluster: str = FUNCTION,
 ) -> Path:
-    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform`,
-    `prefer` or `surprise` wrote, into `output`.
+    """Write a report on results: a page, and its tables, figures and numbers as files.
 
-    Returns the path of its page.
-
-    `data`: the location of the dataset, if not the one in the results. `cluster`: what intervals
-    and tests are over, function or repository. `format`: "latex" adds `tables/*.tex` (booktabs)
-    and `figures/*.pdf`, "png" adds `figures/*.png`. `tell` is called with each step. The
-    folder has `index.html`, `report.md`, `tables/*.csv` and `figures/*.svg`. It is written as a
+    The folder has `index.html`, `report.md`, `tables/*.csv` and `figures/*.svg`. It is written as a
     whole or not at all; an existing report is replaced. The same results give the same bytes.
 
-    Raises LedgerError if `results` are not results, or if `output` exists and is not a report;
-    UnknownName for another format.
+    Args:
+        results: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
+            wrote.
+        output: the folder of the report.
+        data: the location of the dataset, if not the one in the results.
+        format: `html`; `latex` adds `tables/*.tex` (booktabs) and `figures/*.pdf`, `png` adds
+            `figures/*.png`.
+        tell: called with each step.
+        cluster: what intervals and tests are over, `function` or `repository`.
+
+    Returns:
+        The path of its page.
+
+    Raises:
+        LedgerError: `results` are not results, or `output` exists and is not a report.
+        UnknownName: another format.
+
+    Examples:
+        >>> import probing
+        >>> probing.report(["results"], "report").name
+        'index.html'
     """
     output = Path(output).resolve()
     check_ours(output, COMMAND)

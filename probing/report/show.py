@@ -65,21 +65,44 @@ def show(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
 ) -> Page:
-    """A page with the gold edges of a function and the predictions of each attention head of a
-    model for them.
+    """Draw the gold edges of a function, and the predictions of each attention head of a model for
+    them.
 
-    The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). The function is either `code`
-    (text or the path of a file, annotated with the language and variant of `config`, by default
-    those of the file's name, else Python's) or the one with this `id` in a split of `data`.
-    `model`, `data`, `config`, `split`, `revision`, `dtype` and `device` are as in `probe`; so are
-    pooling, the default direction and the maximum length. `relation`: the one to open with, by
-    default the first of the function in alphabetical order. `head`: the one to open with, as tables
-    name it, such as `1-2`, by default the best for the relation in this function.
+    The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). Pooling, the default direction
+    and the maximum length are those of `probing.probe`.
 
-    Raises ParseError, with line and column, for code that does not parse; SourceError for a file
-    that cannot be read; ModelError for a model that cannot be probed, or a function that is too
-    long for it; DatasetError for an unknown id; and UnknownName for an unknown config, split or
-    relation.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair.
+        code: the function: text, or the path of a file.
+        id: instead of `code`, the id of a function in a split of `data`.
+        data: where `id` is looked up: a folder that `codesyntax build` wrote, a dataset id on the
+            Hub, or a loaded `DatasetDict`.
+        config: the labels, such as `python`; by default those of the file's name, else Python's.
+        split: of `data`, `test` or `validation`.
+        relation: the one to open with; by default the first of the function in alphabetical order.
+        head: the one to open with, as tables name it, such as `1-2`, layer and head from 0; by
+            default the best for the relation in this function.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        dtype: precision of the model: `float32`, `bfloat16` or `float16`, as text or torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+
+    Returns:
+        A self-contained page, which notebooks display; `save` writes it.
+
+    Raises:
+        ParseError: code that does not parse; it has line and column.
+        SourceError: a file that cannot be read.
+        DatasetError: an unknown id, or data that cannot be read.
+        ModelError: a model that cannot be probed, or a function that is too long for it.
+        UnknownName: an unknown config, split, relation or head.
+
+    Examples:
+        >>> import probing
+        >>> page = probing.show("tiny-code-lm", "def f(x):\\n    return len(x)\\n")
+        >>> page.title
+        'Attention of tiny-code-lm: the given code'
     """
     config = config_for(code, config)
     function = shown(code, id, data, config, split)
@@ -240,18 +263,45 @@ def show_masked(
     device: str | torch.device | None = None,
     seed: Natural = 0,
 ) -> Page:
-    """A page with one function, masked as in `mask`: what the model restores of each node type,
+    """Draw one function, masked as in `probing.mask`: what the model restores of each node type,
     right and wrong marked.
 
-    For each node type that occurs, of those that `mask` masks by default, the copy T1, in which the
-    nodes are masked, stands beside a control T0, of as many random sub-tokens: the first one of
-    `mask` with this `seed`, if the function is from `data` (Velasco et al. 2024). `node_type`: the
-    one to open with, any of the grammar; by default the first. The other arguments are as of
-    `show`.
+    For each node type that occurs, of those that `probing.mask` masks by default, the copy T1, in
+    which the nodes are masked, stands beside a control T0, of as many random sub-tokens: the first
+    one of `probing.mask` with this `seed`, if the function is from `data` (Velasco et al. 2024).
 
-    Raises what `show` raises; ModelError unless the model is a masked language model; UnknownName
-    for a node type that the grammar does not have; and ArgumentError for one that is not in the
-    function.
+    Args:
+        model: a masked language model: a Hub id, a local folder, the name of an embedded model, or
+            a (model, tokenizer) pair.
+        code: the function: text, or the path of a file.
+        id: instead of `code`, the id of a function in a split of `data`.
+        data: where `id` is looked up: a folder that `codesyntax build` wrote, a dataset id on the
+            Hub, or a loaded `DatasetDict`.
+        config: the labels, such as `python`; by default those of the file's name, else Python's.
+        split: of `data`, `test` or `validation`.
+        node_type: the one to open with, any of the grammar; by default the first.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        dtype: precision of the model: `float32`, `bfloat16` or `float16`, as text or torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        seed: of the control.
+
+    Returns:
+        A self-contained page, which notebooks display; `save` writes it.
+
+    Raises:
+        ParseError: code that does not parse; it has line and column.
+        SourceError: a file that cannot be read.
+        DatasetError: an unknown id, or data that cannot be read.
+        ModelError: no masked language model, or a function that is too long for it.
+        UnknownName: an unknown config or split, or a node type that the grammar does not have.
+        ArgumentError: a node type that is not in the function.
+
+    Examples:
+        >>> import probing
+        >>> page = probing.show_masked("tiny-code-mlm", "def f(x):\\n    return len(x)\\n")
+        >>> page.title
+        'Masked syntax, tiny-code-mlm: the given code'
     """
     config = config_for(code, config)
     function = shown(code, id, data, config, split)

@@ -32,12 +32,31 @@ class Session:
     nothing.
 
     Args:
-        model, revision, dtype, device, max_length: as of `probing.probe`.
-        step: of a checkpoint, by default that in the name of its revision.
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        step: the training step of a checkpoint; by default that in the name of its revision.
+        dtype: precision of the model: `float32`, by default, `bfloat16` or `float16`, as text or
+            torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper.
         alone: do not share the work with other processes.
 
-    `named`: True unless the model was found by
-    what a result says. Raises ArgumentError for arguments of other kinds.
+    Attributes:
+        named: True unless the model was found by what a result says.
+
+    Raises:
+        ArgumentError: arguments of other kinds.
+
+    Examples:
+        >>> import probing
+        >>> session = probing.Session("tiny-code-lm")
+        >>> probing.probe(session, "codesyntax", limit=2).functions
+        2
+        >>> probing.prefer(session, "codesyntax", limit=2).accuracy.pairs
+        2
     """
 
     @checked

@@ -50,9 +50,29 @@ _NUMBERS = [name for name in EDGE_COLUMNS if name != "relation"]
 class RankLedger(EdgeTable):
     """E edges, and the ranks of their dependents by L x H attention heads.
 
-    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when
-    they are needed. `settings`: how it was made, as JSON. COUNTS: the settings that are counts of
-    the functions that were read, and add up.
+    `probing.probe` makes it: `result.ledger`. COUNTS: the settings that are counts of the functions
+    that were read, and add up.
+
+    Args:
+        relations: their names.
+        function: int32 (E,), the position of the edge's function in its split, from 0.
+        relation: int32 (E,), an index into `relations`.
+        head: int32 (E,), index of the head token, from 0.
+        first: int32 (E,), index of the dependent's first token.
+        last: int32 (E,), index of its last token (inclusive).
+        tokens: int32 (E,), how many tokens the function has.
+        ranks: uint8 (rules, E, layers, heads), rules in the order of RULES, 0 is best, 255 is 255
+            or worse; in memory or made when they are needed.
+        settings: how the ledger was made, as JSON.
+        repositories: the repository of each function, where intervals are over repositories.
+
+    Examples:
+        >>> import probing
+        >>> ledger = probing.probe("tiny-code-lm", "codesyntax", limit=4).ledger
+        >>> ledger
+        RankLedger: 278 edges of 25 relations, 4 layers of 4 heads
+        >>> ledger.ranks.shape
+        (3, 278, 4, 4)
     """
 
     INSTRUMENT: ClassVar = ledger_file.ATTENTION

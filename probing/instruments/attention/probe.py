@@ -73,33 +73,60 @@ def probe(
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022,
     section 4).
 
-    `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model,
-    tokenizer) pair; or a `probing.Session`, which has it loaded for several calls, and whose
-    `revision`, `dtype`, `device` and `max_length` no argument may contradict. `data`: a folder that
-    `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32`, by default,
-    `bfloat16` or `float16`, as text or torch dtype. `batch_tokens`:
-    sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the
-    first functions of the split; `sample`: only so many, drawn by `seed`, of controls by 0, the
-    same for every model; the result says so. `direction`: `head-to-dependent`, as published for
-    code, or `dependent-to-head`, as published for natural language and the only one for models that
-    cannot see later tokens; by default that of the language, if the model supports it.
-    `max_length`: the most sub-tokens, special tokens included, of a function: by default 511, as in
-    the paper.
-    `control`: one of
-    `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without what it learned,
-    or on other edges (see `probing.runs.data`), which the
-    result says. `output`: a folder for the result and its ledger, in which an interrupted run
-    continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of
-    the functions and write it to `output` for `probing.merge`; the result is then None.
-
-    A repeated probe is answered from the cache (see `probing.models.cache_dir`), unless the model
-    is a pair.
+    A repeated run is answered from the cache (see `probing.models.cache_dir`), unless the model is
+    a pair.
 
     Under `accelerate launch` or `torchrun` the processes share the work; the main process returns
-    the same result as a single process would, the others return None.
+    the result of a single one, the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair; or a `probing.Session`, which loads it once for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the labels, such as `python`, `java` or `python_exact`.
+        split: the split that is scored, `test` or `validation`.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        dtype: precision of the model: `float32`, by default, `bfloat16` or `float16`, as text or
+            torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        batch_tokens: sub-tokens in a batch, padding included; scores do not depend on it.
+        limit: only the first so many functions of the split; the result says so.
+        sample: only so many functions, drawn by `seed`, of controls by 0: the same ones for every
+            model.
+        direction: `head-to-dependent`, as published for code, or `dependent-to-head`, as published
+            for natural language and the only one of models that cannot see later tokens; by default
+            that of the language, if the model supports it.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper. Longer ones are skipped and counted.
+        control: what is probed instead, drawn by `seed`, which the result says: `random-weights`,
+            the model without what it learned, or the model on other edges, `redrawn-dependents` or
+            `control-task` (see `probing.runs.data`).
+        seed: of `sample` and `control`.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the functions, and write it to
+            `output` for `probing.merge`.
+
+    Returns:
+        The scores, in percent, and the `ledger` of ranks they follow from; None with a `shard`, and
+        in other processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.probe("tiny-code-lm", "codesyntax", limit=4)
+        >>> result.functions, result.layers, result.heads, result.settings.direction
+        (4, 4, 4, 'dependent-to-head')
+        >>> result.scores["first"][1] <= result.scores["first"][3] <= 100
+        True
     """
     functions = read_functions(
         data, config, split, limit=limit, sample=sample, control=control, seed=seed
@@ -330,17 +357,53 @@ def probe_models(
     shard: str | None = None,
     **asked: Any,
 ) -> Iterator[Done]:
-    """Probe each model on each config and split, one after the other, and yield the outcomes; data
-    are read once.
+    """Probe each model on each config and split, one after the other; data are read once.
 
-    `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several
-    revisions of one model are checkpoints of a training, as is a folder that holds only checkpoints
-    (`probing.models.location.checkpoints`). `revisions`: those of a single model. All other
-    arguments are those of `probe`, and so is each result; with an `output`, a repeated call
-    continues where the last one stopped.
+    A model that fails with one of our errors does not stop the others. With an `output`, a repeated
+    call continues where the last one stopped.
 
-    A model that fails with one of our errors does not stop the others. Raises what `probe` raises
-    for the data, and ArgumentError if there is no model, or if there are revisions of several.
+    Args:
+        models: Hub ids, folders or names of embedded models, each once; `NAME@REVISION` is a model
+            at a revision, and several revisions of one model are checkpoints of a training, as is a
+            folder that holds only checkpoints (`probing.models.location.checkpoints`).
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        configs: the labels, such as `python` and `java`.
+        splits: the splits that are scored, of `test` and `validation`.
+        revisions: those of a single model.
+        limit: only the first so many functions of the split; the result says so.
+        sample: only so many functions, drawn by `seed`, of controls by 0: the same ones for every
+            model.
+        control: what is probed instead, such as `random-weights`; see `probing.probe`.
+        seed: of `sample` and `control`.
+        dtype: precision of the model: `float32`, by default, `bfloat16` or `float16`, as text or
+            torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper. Longer ones are skipped and counted.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the functions, and write it to
+            `output` for `probing.merge`.
+        **asked: `batch_tokens` and `direction`, as `probing.probe` takes them.
+
+    Yields:
+        One outcome for each model, config and split: `result`, a `ProbeResult`, or `error`, and
+        whether the model `ran`.
+
+    Raises:
+        ArgumentError: no model, or revisions of several.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+
+    Examples:
+        >>> import probing
+        >>> models = ["tiny-code-lm", "tiny-code-mlm"]
+        >>> for done in probing.probe_models(models, "codesyntax", limit=2):
+        ...     print(done.model, done.result.settings.direction)
+        tiny-code-lm dependent-to-head
+        tiny-code-mlm head-to-dependent
     """
     if not models or (revisions and len(models) > 1):
         raise ArgumentError(
@@ -384,14 +447,38 @@ def probe_models(
 def probe_training(
     model: StrPath, data: Any, config: str = "python", split: str = "test", **options: Any
 ) -> Iterator[ProbeResult | None]:
-    """Yield the result of each checkpoint of a training run, one after the other, on functions that
-    are read once.
+    """Probe each checkpoint of a training run, one after the other, on functions that are read
+    once.
 
-    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of
-    folders in a local one; without any, those of a folder that holds only checkpoints, or the model
-    itself. All other arguments are those of `probe`, and so is each result; a report draws its
-    scores over the steps. Raises what `probe` raises, and ModelError for a revision that does not
-    exist before anything is probed.
+    A report draws the scores over the steps.
+
+    Args:
+        model: a Hub id, or a folder of checkpoints.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the labels, such as `python`, `java` or `python_exact`.
+        split: the split that is scored, `test` or `validation`.
+        **options: `revisions`, the checkpoints: branches, tags or commits of a model on the Hub, or
+            the names of folders in a local one; without any, those of a folder that holds only
+            checkpoints, or the model itself. All others are those of `probing.probe`.
+
+    Yields:
+        The result of each checkpoint, in the order of the steps; None where `probing.probe` returns
+        None.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a revision that does not exist, before anything is probed; or a model that
+            cannot be loaded.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> for result in probing.probe_training("tiny-code-lm", "codesyntax", limit=2):
+        ...     print(result.model)
+        tiny-code-lm
     """
     for done in probe_models([model], data, [config], [split], **options):
         if done.error is not None:

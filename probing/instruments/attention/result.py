@@ -91,8 +91,40 @@ class RelationScores(FieldsByName):
 
 
 class ProbeResult(Result[RankLedger]):
-    """Scores of one model on one split. k is "1" to "20", or a number; layers and heads count from
-    0."""
+    """Scores of the attention heads of one model on one split. k is "1" to "20", or a number;
+    layers and heads count from 0.
+
+    `probing.probe` and `probing.load` return it; nobody makes one by hand.
+
+    Attributes:
+        format: of the file, raised with each change.
+        instrument: `attention`.
+        signature: what the scores depend on, as text: only results with one signature, but for the
+            model, compare.
+        settings: the same as fields: model, revision, data, config, split, direction, and so on.
+        run: the circumstances, on which scores do not depend: device, model family, how attention
+            was read.
+        versions: library -> version.
+        functions: how many were scored.
+        skips: reason -> how many functions were left out.
+        ledger: of ranks (rules, edges, layers, heads), uint8.
+        data_path: where the dataset was, seen from the file, if it was local.
+        model_path: the same of the model.
+        scores: rule -> k -> top-k UAS in percent, the mean over relations.
+        relations: relation -> its `edges`, whether it is `in_mean`, and rule -> k -> `score` in
+            percent, `layer` and `head` of the best head.
+        ties: rule -> percent of edges decided by a tie.
+        layers: how many the model has.
+        heads: how many a layer has.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.probe("tiny-code-lm", "codesyntax", limit=4)
+        >>> result.relations["If:if->body"].edges
+        10
+        >>> list(result.scores)
+        ['first', 'any', 'last']
+    """
 
     LEDGER = RankLedger
     PROVENANCE = ProbeProvenance
@@ -130,12 +162,24 @@ class ProbeResult(Result[RankLedger]):
 
     @checked
     def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
-        """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations
-        sorted by name.
+        """The attention head of each relation that has the best score. Layers without attention are
+        not counted.
 
-        Layers without attention are not counted.
+        Args:
+            rule: which token of the dependent counts: `first`, `any` or `last`.
+            k: within how many predictions the dependent must be, 1 to 20.
 
-        Raises UnknownName for an unknown rule, or a k that the result does not have.
+        Returns:
+            Relation -> (layer, head), from 0; relations sorted by name.
+
+        Raises:
+            UnknownName: an unknown rule, or a k that the result does not have.
+
+        Examples:
+            >>> import probing
+            >>> result = probing.probe("tiny-code-lm", "codesyntax", limit=4)
+            >>> sorted(result.best_heads(k=3)) == sorted(result.relations)
+            True
         """
         if rule not in RULES:
             raise UnknownName("rule", rule, RULES)
@@ -145,8 +189,17 @@ class ProbeResult(Result[RankLedger]):
         return {name: (cell["layer"], cell["head"]) for name, cell in cells.items()}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A table with one row per relation, rule and k of TABLE_KS, with the score of the best
-        head, in percent."""
+        """The scores of the best heads as a table.
+
+        Returns:
+            A row for each relation, rule and k of 1, 3, 10 and 20: `edges`, `in_mean`, `score` in
+            percent, `layer` and `head`.
+
+        Examples:
+            >>> import probing
+            >>> probing.probe("tiny-code-lm", "codesyntax", limit=4).to_pandas().columns.tolist()
+            ['relation', 'edges', 'in_mean', 'rule', 'k', 'score', 'layer', 'head']
+        """
         import pandas
 
         return pandas.DataFrame(
@@ -178,8 +231,22 @@ def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
 
 @checked
 def load(path: StrPath) -> ProbeResult:
-    """Load the result at `path`, recomputed from the ledger beside it.
+    """Load the result of a probe, recomputed from the ledger beside it.
 
-    Raises LedgerError if one of the two is missing or damaged, or if they differ.
+    Args:
+        path: the JSON file that `probing.probe` wrote to `output`.
+
+    Returns:
+        The scores, in percent, and their `ledger`.
+
+    Raises:
+        LedgerError: one of the two is missing or damaged, or they differ.
+
+    Examples:
+        >>> import probing
+        >>> from pathlib import Path
+        >>> path = sorted(Path("results").glob("tiny-code-lm.python.test.*.json"))[0]
+        >>> probing.load(path).functions
+        20
     """
     return ProbeResult.load(path)

@@ -75,12 +75,51 @@ def inform(
     in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties are those of least loss on unseen
     repositories of validation.
 
-    `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`,
-    `sample`: as of `probing.probe`, of each split. The others as of `probing.probe`. A control
-    applies to both splits.
+    A repeated run is answered from the cache (see `probing.models.cache_dir`), unless the model is
+    a pair. Under `accelerate launch` or `torchrun` the processes share the work; the main process
+    returns the result of a single one, the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair; or a `probing.Session`, which loads it once for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the labels, such as `python`, `java` or `python_exact`.
+        split: the split that is scored, `test` or `validation`.
+        edges: the most that are drawn of a relation and split, the same ones for all models.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        dtype: precision of the model: `float32`, by default, `bfloat16` or `float16`, as text or
+            torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        limit: only the first so many functions of each split; the result says so.
+        sample: only so many functions of each split, drawn by `seed`, of controls by 0.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper. Longer ones are skipped and counted.
+        control: what is probed instead, in both splits, such as `random-weights`; see
+            `probing.probe`.
+        seed: of `sample` and `control`.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the functions, and write it to
+            `output` for `probing.merge`.
+
+    Returns:
+        The bits by relation and their mean, with the top-1 UAS of each choice in percent; None with
+        a `shard`, and in other processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.inform("tiny-code-lm", "codesyntax", limit=32, edges=60)
+        >>> 0 <= result.mean.words.bits
+        True
     """
     session = Session.of(
         model,

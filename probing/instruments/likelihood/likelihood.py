@@ -120,13 +120,54 @@ def prefer(
 ) -> PreferenceResult | None:
     """Score minimal pairs of code: how often a language model finds the text that parses likelier.
 
-    `model`: a masked language model or a decoder, with its head. `config`: of minimal pairs, such
-    as `python_pairs`. `max_length`: pairs with a longer text are not read, and count as wrong.
-    `control`: `random-weights`, a randomly initialised copy drawn by `seed`. The others as of
-    `probing.probe`. A masked language model runs once for each sub-token of a text.
+    A masked language model runs once for each sub-token of a text.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    A repeated run is answered from the cache (see `probing.models.cache_dir`), unless the model is
+    a pair. Under `accelerate launch` or `torchrun` the processes share the work; the main process
+    returns the result of a single one, the others None.
+
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair, with a masked-LM or causal-LM head; or a `probing.Session`, which loads
+            it once for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: minimal pairs of a language, such as `python_pairs`.
+        split: the split that is scored, `test` or `validation`.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        dtype: precision of the model: `float32`, by default, `bfloat16` or `float16`, as text or
+            torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        batch_tokens: sub-tokens in a batch, padding included; scores do not depend on it.
+        limit: only the first so many pairs of the split; the result says so.
+        sample: only so many pairs, drawn by `seed`, of controls by 0: the same ones for every
+            model.
+        max_length: the most sub-tokens of a text, special tokens included, by default 511: pairs
+            with a longer one are not read, and count as wrong.
+        control: `random-weights`: a randomly initialised copy, drawn by `seed`.
+        seed: of `sample` and `control`.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the pairs, and write it to
+            `output` for `probing.merge`.
+
+    Returns:
+        The accuracy, percent of the pairs, of all and by phenomenon, ties half; None with a
+        `shard`, and in other processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.prefer("tiny-code-lm", "codesyntax", limit=4)
+        >>> result.accuracy.pairs, 0 <= result.accuracy.whole <= 100
+        (4, True)
     """
     session = Session.of(
         model, revision=revision, dtype=dtype, device=device, max_length=max_length
@@ -300,12 +341,56 @@ def surprise(
     """Measure how well a decoder foresees the first token, the closing token and all tokens of the
     nodes of each type.
 
-    `model`: a decoder, with its head. `node_types`: names of the language's tree-sitter grammar; by
-    default those that `mask` masks. `control`: `random-weights`, a randomly initialised copy drawn
-    by `seed`. The others as of `probing.probe`.
+    A repeated run is answered from the cache (see `probing.models.cache_dir`), unless the model is
+    a pair. Under `accelerate launch` or `torchrun` the processes share the work; the main process
+    returns the result of a single one, the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair: a decoder, with its head; or a `probing.Session`, which loads it once
+            for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the labels, such as `python`, `java` or `python_exact`.
+        split: the split that is scored, `test` or `validation`.
+        node_types: names of the language's tree-sitter grammar; by default those that
+            `probing.mask` masks.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        dtype: precision of the model: `float32`, by default, `bfloat16` or `float16`, as text or
+            torch dtype.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        batch_tokens: sub-tokens in a batch, padding included; scores do not depend on it.
+        limit: only the first so many functions of the split; the result says so.
+        sample: only so many functions, drawn by `seed`, of controls by 0: the same ones for every
+            model.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper. Longer ones are skipped and counted.
+        control: `random-weights`: a randomly initialised copy, drawn by `seed`.
+        seed: of `sample` and `control`.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the functions, and write it to
+            `output` for `probing.merge`.
+
+    Returns:
+        The means by role, `first`, `closing` and `all`, and node type, in bits, beside those of
+        controls: tokens as frequent; None with a `shard`, and in other processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.surprise(
+        ...     "tiny-code-lm", "codesyntax", node_types=["if_statement"], limit=4
+        ... )
+        >>> result.node_types["closing"]["if_statement"].nodes
+        9
     """
     session = Session.of(
         model, revision=revision, dtype=dtype, device=device, max_length=max_length

@@ -66,30 +66,68 @@ def mask(
     al. 2024).
 
     For each function and node type, one copy has the outermost nodes of the type masked, T1, and
-    `draws` copies have as many random sub-tokens masked, T0: by default 20, and 2 for a decoder,
-    which takes longer. The model restores each, and the tree of the restored text is compared with
-    that of the source.
-
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
-    masked-LM head, or a decoder with fill-in-the-middle tokens, for which the result has the
-    protocol `infilling`; or a `Session` in float32, as of `probing.probe`. `data`, `config`,
-    `split`, `limit`, `sample`, `max_length`, `batch_tokens`, `output` and `shard`: as of
-    `probing.probe`; labels are not used. `node_types`: names of the language's tree-sitter grammar,
-    or `["all"]`; by default the eleven of the study, or their counterparts. `protocol`: `current`,
-    or `published`, which masks what the study masked.
-    `rate`: the share of a function's nodes that is masked, rounded down. `control`: what T0 masks,
-    `sub-tokens` as above, or `spans`, random spans of whole words as long as the nodes, outside of
-    them.
-    `random_weights`: mask with a randomly initialised copy of the model, drawn by `seed`. `seed`:
-    also of the controls and of a rate below 1. The model runs in float32.
+    `draws` copies have as many random sub-tokens masked, T0. The model restores each, and the tree
+    of the restored text is compared with that of the source. Labels are not used. The model runs in
+    float32.
 
     The same arguments give the same result for any number of processes; other batches may decide
     near ties otherwise. A repeated run is answered from the cache (see `probing.models.cache_dir`),
-    unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process returns
-    the result and the others None.
+    unless the model is a pair. Under `accelerate launch` or `torchrun` the processes share the
+    work; the main process returns the result of a single one, the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair, with a masked-LM head, or a decoder with fill-in-the-middle tokens, for
+            which the result has the protocol `infilling`; or a `probing.Session` in float32, which
+            loads it once for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the functions, such as `python` or `java`.
+        split: the split that is scored, `test` or `validation`.
+        node_types: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven
+            of the study, or their counterparts.
+        protocol: `current`, or `published`, which masks what the study masked.
+        rate: the share of a function's nodes that is masked, 0 to 1, rounded down.
+        control: what T0 masks: `sub-tokens`, as many random ones, or `spans`, random spans of whole
+            words as long as the nodes, outside of them.
+        random_weights: mask with a randomly initialised copy of the model, drawn by `seed`.
+        draws: copies T0 of each function and node type: by default 20, and 2 for a decoder, which
+            takes longer.
+        seed: of the controls, of a `rate` below 1, of `random_weights` and of `sample`.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        batch_tokens: sub-tokens in a batch, padding included.
+        limit: only the first so many functions of the split; the result says so.
+        sample: only so many functions, drawn by `seed`, of controls by 0: the same ones for every
+            model.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper. Longer ones are skipped and counted.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the functions, and write it to
+            `output` for `probing.merge`.
+
+    Returns:
+        By node type, the means of T1 and T0: similarities of trees from 0 to 1, `restored`
+        sub-tokens in percent, and their log-probability in nats; None with a `shard`, and in other
+        processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.mask(
+        ...     "tiny-code-mlm", "codesyntax", node_types=["if_statement"], draws=1, limit=4
+        ... )
+        >>> scores = result.node_types["if_statement"]
+        >>> scores.functions, scores.masked, 0 <= scores.t1.jaccard <= 1
+        (4, 307, True)
     """
     session = Session.of(
         model, revision=revision, dtype="float32", device=device, max_length=max_length

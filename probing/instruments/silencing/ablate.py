@@ -65,31 +65,63 @@ def ablate(
 ) -> SilencingResult | None:
     """Measure the loss of a language model if the best heads of each relation are silenced.
 
-    Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were:
-    the best head of each relation (rule first, k = 1) is chosen on the edges of every other
-    function of `validation` that are not at the relation's best offset, must beat a guess by
-    distance on the rest (`beats_guess`), and is silenced on `test`. A masked language model
-    restores the end of the edges whose row of attention the head is, all those of a
-    relation masked together. A decoder predicts the first token of each dependent that comes after
-    its head token. The cost is the mean log-probability of their sub-tokens by the whole model,
-    less that with the silenced head, in nats. A silenced head puts out the mean of its outputs over
-    the sub-tokens of the first functions of validation, 256 at most. Beside it, `draws` other heads
-    of the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has
-    no more.
-
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a
-    masked-LM or causal-LM head; or a `Session` in float32, as of `probing.probe`. `data`, `config`,
-    `direction`, `max_length`, `output` and `shard`: as of `probing.probe`, but every shard needs
-    both probes whole;
-    `limit`, `sample`: silence heads in some functions of test only, which the result says.
-    The model runs in float32.
+    Both splits are probed, or read from `output` or the cache if they were: the best head of each
+    relation (rule first, k = 1) is chosen on the edges of every other function of `validation` that
+    are not at the relation's best offset, must beat a guess by distance on the rest
+    (`beats_guess`), and is silenced on `test`. A masked language model restores the end of the
+    edges whose row of attention the head is, all those of a relation masked together. A decoder
+    predicts the first token of each dependent that comes after its head token. A silenced head puts
+    out the mean of its outputs over the sub-tokens of the first functions of validation, 256 at
+    most. Beside it, other heads of the same layer are silenced in the same way. The model runs in
+    float32.
 
     The same arguments give the same result for any number of processes. A repeated run is answered
     from the cache (see `probing.models.cache_dir`), unless the model is a pair. Under `accelerate
-    launch` or `torchrun`, the main process returns the result and the others None.
+    launch` or `torchrun` the processes share the work; the main process returns the result of a
+    single one, the others None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair, with a masked-LM or causal-LM head; or a `probing.Session` in float32,
+            which loads it once for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`.
+        config: the labels, such as `python`, `java` or `python_exact`.
+        draws: how many other heads of the layer are silenced beside the best one, or all if the
+            layer has no more.
+        seed: of `draws` and `sample`.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        limit: silence heads in the first so many functions of test only; the result says so.
+        sample: silence heads in so many functions of test only, drawn by `seed`.
+        direction: `head-to-dependent`, as published for code, or `dependent-to-head`, as published
+            for natural language and the only one of models that cannot see later tokens; by default
+            that of the language, if the model supports it.
+        max_length: the most sub-tokens of a function, special tokens included: by default 511, as
+            in the paper. Longer ones are skipped and counted.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the functions, and write it to
+            `output` for `probing.merge`. Every shard needs both probes whole.
+
+    Returns:
+        The costs by relation: the mean log-probability of the sub-tokens that are asked for by the
+        whole model, less that with the silenced head, in nats; None with a `shard`, and in other
+        processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.ablate("tiny-code-lm", "codesyntax", draws=1, limit=1)
+        >>> result.relations["children:parent->child"].edges
+        71
     """
     session = Session.of(
         model, revision=revision, dtype="float32", device=device, max_length=max_length

@@ -75,23 +75,66 @@ def carry(
     one, in nats; of a masked language model, that of the sub-tokens in which they differ, all
     masked together. Heads are chosen on the split `validation` of the language's functions, which
     the probe reads first: those that find most dependents of a relation that are not at its best
-    offset. Beside each set, `draws` sets of as many other heads of the same layers are silenced,
-    drawn by `seed`, and the heads best at the relation's best offset, and for rules without any
-    syntax (`probing.instruments.silencing.sets`).
+    offset. Beside each set, as many other heads of the same layers are silenced, and the heads best
+    at the relation's best offset, and for rules without any syntax
+    (`probing.instruments.silencing.sets`). The model runs in float32.
 
-    `model`, `revision`, `device`, `direction`, `max_length`, `output`, `shard`: as of
-    `probing.ablate`. `config`: of minimal pairs, such as `python_pairs`; `data` must have the
-    language's own config, too. `relations`: whose heads are silenced, by default those on which
-    pairs of the config rest. `heads`: heads of one's own, such as `["3-9", (4, 6)]`, layer and
-    head from 0, silenced together. `shares`: percent of all heads in a set, at least one head.
-    `stand_in`: what silenced heads put out, `mean`, `zero` or `resampled`. `limit`, `sample`: only
-    so many pairs. The model runs in float32.
+    A repeated run is answered from the cache (see `probing.models.cache_dir`), unless the model is
+    a pair. Under `accelerate launch` or `torchrun` the processes share the work; the main process
+    returns the result of a single one, the others None.
 
-    Returns the result, whose `ledger` has the log-probabilities of both texts of each pair for each
-    set; None in other processes than the main one.
+    Args:
+        model: a Hub id, a local folder or file, the name of an embedded model, or a (model,
+            tokenizer) pair, with a masked-LM or causal-LM head; or a `probing.Session` in float32,
+            which loads it once for several calls.
+        data: a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded
+            `DatasetDict`, with the language's own config beside the pairs.
+        config: minimal pairs of a language, such as `python_pairs`.
+        relations: whose heads are silenced, by default those on which pairs of the config rest.
+        heads: heads of one's own, silenced together, such as `["3-9", (4, 6)]`: layer and head from
+            0.
+        shares: percent of all heads in a set, at least one head.
+        draws: how many sets of other heads are silenced beside each set.
+        seed: of `draws` and `sample`.
+        stand_in: what silenced heads put out: `mean`, `zero` or `resampled`.
+        revision: a branch, tag or commit on the Hub, or the name of a checkpoint in a local folder.
+        device: such as `cpu` or `cuda:1`; by default a CUDA GPU if there is one, and for a pair
+            where it is.
+        limit: only the first so many pairs; the result says so.
+        sample: only so many pairs, drawn by `seed`.
+        direction: `head-to-dependent`, as published for code, or `dependent-to-head`, as published
+            for natural language and the only one of models that cannot see later tokens; by default
+            that of the language, if the model supports it.
+        max_length: the most sub-tokens of a text, special tokens included: by default 511, as in
+            the paper. Longer ones are skipped and counted.
+        output: a folder for the result and its ledger, in which an interrupted run continues where
+            it stopped.
+        shard: such as `2/7`: run only the second of seven shards of the pairs, and write it to
+            `output` for `probing.merge`.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line
-    message.
+    Returns:
+        The result, whose `ledger` has the log-probabilities of both texts of each pair for each
+        set, in nats; None with a `shard`, and in other processes than the main one.
+
+    Raises:
+        ArgumentError: an argument of another kind, or one that contradicts another.
+        UnknownName: a config, split or other name that does not exist.
+        DatasetError: data that do not exist, are damaged, or lack what is asked for.
+        ModelError: a model that cannot be loaded, or does not fit.
+        LedgerError: nothing can be scored, or `output` has damaged or other files.
+
+    Examples:
+        >>> import probing
+        >>> result = probing.carry(
+        ...     "tiny-code-lm",
+        ...     "codesyntax",
+        ...     relations=["If:if->body"],
+        ...     shares=[10],
+        ...     draws=1,
+        ...     limit=2,
+        ... )
+        >>> {heads.kind for heads in result.sets} >= {"best", "matched"}
+        True
     """
     if stand_in not in STAND_INS:
         raise UnknownName("stand_in", stand_in, STAND_INS)
