@@ -36,6 +36,9 @@ TABLE = Table(
     brackets=frozenset({"parenthesized_expression", "parenthesized_type"}),
     suspect=re.compile(rb"<-\s*chan|\*"),
     respelled=((_NEW, b"nex"),),
+    completed=(  # `var (a = 1)`
+        (re.compile(rb"\b(?:const|import|type|var)\s*\([^()\n]*[^()\n;\s](?=\s*\))"), b";"),
+    ),
     refused="""
         (type_conversion_expression type: (channel_type . "<-" . "chan" @refused @bracketed)
           ")" @bracketed) ; `<-chan T(x)` receives from `chan T(x)`

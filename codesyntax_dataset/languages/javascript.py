@@ -3,6 +3,8 @@ TypeScript's, too."""
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.record import language_by
@@ -51,6 +53,9 @@ TABLE = Table(
     flat=frozenset(
         "arguments asserts_annotation class_body else_clause enum_body formal_parameters optional_chain program "
         "switch_body type_annotation type_arguments type_parameters type_predicate_annotation".split()
+    ),
+    respelled=(  # `&` in the text of an attribute
+        (re.compile(rb"(?<=\w=)\"[^\"\n]*\""), lambda text: text[0].replace(b"&", b"_")),
     ),
     refused=_MISREAD,
     dialects=(Dialect("tree_sitter_typescript.language_tsx", _MISREAD + _TYPED),),

@@ -69,6 +69,8 @@ _MISREAD = """
     (instantiation_expression
       (member_expression object: (as_expression (nested_type_identifier) @bracketed)) (type_arguments) @bracketed)
     (instantiation_expression (as_expression) @refused)
+    (member_expression
+      object: (satisfies_expression (nested_type_identifier) @bracketed) property: (_) @bracketed)
     (member_expression object: (satisfies_expression) @refused)
     (call_expression function: (as_expression) arguments: (_) @statement)
     (call_expression function: (satisfies_expression) arguments: (_) @statement)
@@ -137,7 +139,7 @@ TABLE = replace(
     operators=Operators(_LEVELS),
     enclosed=(_TAGGED,),
     names=_NAMES,
-    respelled=_RESPELLED,
+    respelled=(*JAVASCRIPT_TABLE.respelled, *_RESPELLED),
     soft=_SOFT,
     begins=_MEMBER,
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,

@@ -252,16 +252,19 @@ READ = {
     "go": [
         "func f() { x = new(a + 1); y = new([]int); z = new(g(b)) }",
         "func f() { x = *a[b, c]; *d[e, g] = h }",
+        'func f() { var (a = "x"); const (b, c = 1, 2) }',
     ],
     "java": [
         "int f() { return 1__2 + 0xFF__FFL + 0b1__0; }",
         "double f() { return 1__0.0 + 2_3; }",
+        "class A extends B { A(o p) { p.super(m); } }",
         "boolean f() { return a instanceof @A B c && d instanceof final E.F g; }",
         "void f() { enum A { B(1), C { int d = 2; }; A(int b) { } } }",
     ],
     "javascript": [
         "function f() { { a: b } if (c) { d: e } }",
         "() => { a: b }",
+        'function f() { return <A to="b?c=d&e=g" h={i.j}>k</A> }',
         "async () => await (a).b(c)",
         "async function f() { return (await (await g(x)).y()) }",
         "async m(x) { await (x)[0]; a < b, c > d; return <p>{x.y}</p>; }",
@@ -311,6 +314,7 @@ READ = {
     ],
     "typescript": [
         "let x: import('y').Z = a",
+        "x = a satisfies N.B.C.D",
         "let x: import('y').Z<import('w').A.B> | typeof import('z') = a",
         "async () => { const x = await import('y') as import('y').A.B; f(import('z').c) }",
         "function f(a: import('b'), c?: import('d').E[]): import('g').H.I<J> { return a.b }",
@@ -474,3 +478,19 @@ def test_patterns_of_java_that_its_grammar_cannot_read(code, expected):
 def test_what_is_read_otherwise_is_refused(language, code):
     with pytest.raises(ParseError):
         exact(code, language)
+
+
+def test_letters_of_java_are_spelled_with_escapes():
+    code, plain = r"void f() { int \u0066 = '\u0061'; }", "void f() { int abcdef = '\\u0061'; }"
+    assert places(exact(code, "java")) == places(exact(plain, "java"))
+    assert "\\u0066" in [token.text for token in exact(code, "java").tokens]
+
+
+def test_defaults_of_type_parameters_are_read():
+    """Of Python 3.13: they have no edges."""
+    code = "def f[T = int, U = str](x: T) -> U:\n    return x.y\n"
+    plain = "def f[T,       U      ](x: T) -> U:\n    return x.y\n"
+    assert places(exact(code, "python")) == places(exact(plain, "python"))
+    assert [token.text for token in exact(code, "python").tokens][
+        :8
+    ] == "def f [ T = int , U".split()

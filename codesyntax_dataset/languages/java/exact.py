@@ -28,7 +28,10 @@ TABLE = Table(
     brackets=frozenset({"parenthesized_expression"}),
     operators=Operators(_LEVELS),
     whole=frozenset({"string_literal"}),
-    respelled=((_NUMBER, lambda number: number[0].replace(b"_", b"0")),),
+    respelled=(
+        (_NUMBER, lambda number: number[0].replace(b"_", b"0")),
+        (re.compile(rb"(?<!')\\u+[0-9a-fA-F]{4}"), lambda letter: b"_" * len(letter[0])),
+    ),
     names=_FINAL,
     completed=((_RECORD, b"<A>"),),
     refused="""
@@ -49,6 +52,11 @@ TABLE = Table(
             for node in ("field_access", "method_invocation")
         ),
         Rule("method_invocation", "Attribute", {"value": "object", "attr": "name"}),
+        Rule(
+            "explicit_constructor_invocation",
+            "Attribute",
+            {"value": "object", "attr": "constructor"},
+        ),
         Rule(
             "method_reference", "Attribute", {"value": "*[0]", "attr": "*[1:]<identifier> | 'new'"}
         ),

@@ -74,6 +74,9 @@ TABLE = Table(
     functions={"function_definition": "name"},
     scopes={"class_definition": "name"},
     suites=(("", ""), ("if 1:\n", "")),
+    names=re.compile(  # of type parameters with defaults
+        rb"\b(?:def|class|type)\s+\w+\s*\[(?:[^\]=]*,)?\s*(?P<name>\w+\s*=\s*\w+(?:\s*,\s*\w+\s*=\s*\w+)*)\s*\]"
+    ),
     suspect=re.compile(rb"exec|print|type"),
     refused="""
         [(exec_statement) (print_statement)] @refused
