@@ -34,7 +34,7 @@ _SLICE = " | ".join(
 TABLE = Table(
     grammar="tree_sitter_go",
     brackets=frozenset({"parenthesized_expression", "parenthesized_type"}),
-    suspect=re.compile(rb"<-\s*chan|\*"),
+    suspect=re.compile(rb"<-\s*chan|\*[\w.]+\[[^]\n]*,"),
     respelled=((_NEW, b"nex"),),
     completed=(  # `var (a = 1)`
         (re.compile(rb"\b(?:const|import|type|var)\s*\([^()\n]*[^()\n;\s](?=\s*\))"), b";"),

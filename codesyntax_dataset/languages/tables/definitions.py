@@ -137,11 +137,13 @@ class _Finder:
     def _named(self, tree: Tree, root: tree_sitter.Node, prefix: str) -> Iterator[_Named]:
         """The functions in a node, but for itself."""
         unpublished = self._labels.table.unpublished
+        known = self._functions.keys() | self._callbacks.keys() | self._scopes.keys()
         waiting = [(child, prefix, True) for child in reversed(root.children)]
         while waiting:
             node, prefix, published = waiting.pop()
-            published = published and node.type not in unpublished
-            ours = node.start_byte >= tree.start  # not of the frame
+            kind = node.type
+            published = published and kind not in unpublished
+            ours = kind in known and node.start_byte >= tree.start  # not of the frame
             if ours and (name := _name(node, self._scopes, tree.data)):
                 prefix += f"{name}."
             if ours and (name := _name(node, self._functions, tree.data)):
