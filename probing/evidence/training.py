@@ -8,31 +8,36 @@ not depend on the model, such as labels and baselines, is made once per process.
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 import transformers
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
+from codesyntax_dataset.errors import ArgumentError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence import baselines
 from probing.evidence.beyond import beyond
+from probing.evidence.bits import CLOSING, GRAMS, MATCHED, paid
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import WIDEST
 from probing.instruments.likelihood.likelihood import Preferring, Surprising
-from probing.instruments.likelihood.result import BITS, CLOSING, stratum_weights
+from probing.instruments.likelihood.result import stratum_weights
+from probing.instruments.masking import hits as masked_hits
 from probing.instruments.masking.mask import Masking, chosen_types
 from probing.models.load import CAUSAL_HEAD, MASKED_HEAD, Changing, head_in
 from probing.models.loaded import error_line, quiet, warn_once
@@ -41,20 +46,27 @@ from probing.runs.data import Functions, read_functions
 from probing.runs.experiment import Experiment, R, run
 from probing.runs.progress import silent
 from probing.runs.session import Session
-from probing.runs.settings import Sample
+from probing.runs.settings import drawn_order
 
 logger = logging.getLogger(__name__)
 
-EVALUATED_FUNCTIONS = 64
-"""How many functions of each split are read, if there are so many, and how many minimal pairs."""
+T = TypeVar("T")
 
-# one in so many of them is masked: all its nodes, which takes as long as reading the others
-_MASKED = 4
+TOKENS = 20_000
+"""The most sub-tokens that a call forwards, the self-check of the model included."""
 
+_CHECKED = 2000  # of which those of the self-check are at most so many
 _BATCH_TOKENS = 1024  # few, because most of the memory is that of the training
 
-PREFIX = "syntax/"
-"""That of the names of all numbers."""
+BITS, HEADS, PAIRS, MASKS = "bits", "heads", "pairs", "masks"
+"""Kinds of numbers: what syntax costs a decoder, what heads find, which text of a minimal pair is
+likelier, and which masked sub-tokens are restored."""
+
+_KINDS = {CAUSAL_HEAD.name: (BITS, HEADS, PAIRS), MASKED_HEAD.name: (MASKS, HEADS), "": (HEADS,)}
+"""Those of models with a head, or without; the first orders checkpoints best."""
+
+PREFIX, ERROR = "syntax/", "_stderr"
+"""Of the names of all numbers, and of their standard errors."""
 
 EVALUATION, SAVE = "evaluation", "save"
 """When a callback evaluates, if not every so many steps."""
@@ -66,36 +78,46 @@ def evaluate(
     tokenizer: Any,
     *,
     language: str = "python",
-    functions: Positive = EVALUATED_FUNCTIONS,
+    tokens: Positive = TOKENS,
+    functions: Positive | None = None,
+    numbers: Sequence[str] | None = None,
 ) -> dict[str, float]:
     """What a model in memory knows of syntax: a few numbers, on functions of the embedded sample.
 
     The model stays as it is: its mode, attention implementation, gradients and precision, and the
-    state of random generators. Nothing is printed, and processes beside this one do nothing. Heads
-    are chosen on the split `validation`, so that few functions suffice.
+    state of random generators. Nothing is printed, and processes beside this one do nothing, but
+    for models whose weights are spread over them (FSDP 2), which all evaluate. Heads are chosen on
+    the split `validation`, so that few functions suffice.
 
     Args:
         model: a transformers model in float32, bfloat16 or float16, on any device, with or without
-            its head.
+            its head; also compiled, in data parallelism, or with adapters of PEFT.
         tokenizer: its own.
         language: of the functions, one of code, such as `python` or `java`.
-        functions: how many are drawn from each split, and how many minimal pairs; always the same.
-            A quarter of them is masked.
+        tokens: the most sub-tokens that are forwarded. Functions and minimal pairs are drawn to
+            that, always the same for one tokenizer.
+        functions: the most functions of a split, and minimal pairs: with few, those of all
+            tokenizers are the same.
+        numbers: kinds of numbers, which share the tokens: of a decoder `bits`, `heads` and `pairs`,
+            of a masked language model `masks` and `heads`, of another one `heads`; by default all.
 
     Returns:
-        Names -> numbers, in percent unless said otherwise. `syntax/held_out`: top-1 UAS of the
-        heads, rule `first`, mean over relations; `syntax/best_rule`: that of the best baseline,
-        which needs no model, on the same edges; `syntax/beyond_offset`: that of the heads on edges
-        that the best offset of their relation misses. Of a decoder also `syntax/preference`, the
-        minimal pairs of which it finds the text that parses likelier, and `syntax/surprisal` of the
-        closing tokens of syntax nodes, beside `syntax/surprisal_matched` of tokens as frequent, in
-        bits. Of a masked language model also `syntax/restored`, the masked sub-tokens of syntax
-        nodes that it restores, mean over node types. `syntax/functions` and `syntax/pairs` are how
-        many of the test functions and pairs the numbers are of: all but those that are too long for
+        Names -> numbers, in percent unless said otherwise, each with its standard error under the
+        name with `_stderr`. `bits`: `syntax/bits_per_byte` of the tokens with which syntax nodes
+        end, `syntax/bits_per_byte_matched` of as many that are like them, and
+        `syntax/bits_per_byte_grams` that 5-grams leave of the former (`probing.evidence.bits`).
+        `heads`: `syntax/held_out`, top-1 UAS, rule `first`, mean over relations;
+        `syntax/best_rule`, that of the best baseline on the same edges; `syntax/beyond_offset`,
+        that of heads on edges that the best offset of their relation misses. `pairs`:
+        `syntax/preference`, the minimal pairs of which it finds the text that parses likelier.
+        `masks`: `syntax/restored`, the masked sub-tokens of syntax nodes that it restores, mean
+        over node types. `syntax/bits_functions` and so on, and `syntax/pairs`, are how many test
+        functions and pairs the numbers are of: all that are drawn, but those that are too long for
         the model. A number without anything to measure is left out.
 
     Raises:
         ModelError: a model that cannot be probed.
+        ArgumentError: fewer tokens than one function has, or a kind that the model does not have.
         UnknownName: another language.
 
     Examples:
@@ -103,29 +125,40 @@ def evaluate(
         >>> from transformers import AutoModelForCausalLM, AutoTokenizer
         >>> from probing.models.location import embedded_model
         >>> folder = embedded_model("tiny-code-lm")
-        >>> model = AutoModelForCausalLM.from_pretrained(folder)
+        >>> model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
         >>> tokenizer = AutoTokenizer.from_pretrained(folder)
         >>> numbers = probing.evaluate(model, tokenizer, functions=4)
-        >>> numbers["syntax/functions"], 0 <= numbers["syntax/preference"] <= 100
+        >>> numbers["syntax/pairs"], 0 <= numbers["syntax/preference"] <= 100
         (4, True)
     """
     _check_language(language)
-    inner = unwrapped(model).model
+    inner, prompt = unwrapped(model)
     if not isinstance(inner, transformers.PreTrainedModel):
         raise ModelError(
             f"the model is a {type(inner).__name__}, expected a transformers model in memory"
         )
+    known = _kinds_of(inner)
+    _check_numbers(numbers, known)
+    asked = known if numbers is None else numbers
+    half = inner.dtype in (torch.float16, torch.bfloat16)
+    if half and inner.device.type == "cpu" and not is_spread(inner):
+        # a core computes float32 several times as fast
+        model = copy.deepcopy(inner if prompt is None else prompt).float()
+        inner = unwrapped(model).model
     with silent(), quiet(), _in_own_precision(inner):
         session = Session(Changing(model, tokenizer), dtype=inner.dtype, alone=True)
-        numbers = _of_attention(session, language, functions)
-        head = head_in(inner)
-        if head is CAUSAL_HEAD:
-            numbers |= _of_decoder(session, language, functions)
-        elif head is MASKED_HEAD:
-            numbers |= _of_masked(session, language, functions)
-    if not numbers["held_out"]:
-        warn_once(f"syntax/held_out is {WIDEST}")
-    return {PREFIX + name: number for name, number in numbers.items() if not math.isnan(number)}
+        reading = _Reading(session, tokenizer, language, functions)
+        measured: dict[str, float] = {}
+        for kind in asked:
+            # functions may all be too long
+            with contextlib.suppress(LedgerError):
+                measured |= _OF_KIND[kind](reading, (tokens - _CHECKED) // len(asked))
+    if not measured:
+        raise ArgumentError(f"tokens is {tokens:,}: too few for a function that the model can read")
+    if measured.get("held_out") == 0:
+        warn_once(f"{PREFIX}held_out is {WIDEST}")
+    logger.info("a call forwards %d sub-tokens", session.forwarded)
+    return {PREFIX + name: of for name, of in measured.items() if not math.isnan(of)}
 
 
 def _check_language(language: str) -> None:
@@ -134,9 +167,95 @@ def _check_language(language: str) -> None:
         raise UnknownName("language of code", language, known)
 
 
-def _of_attention(session: Session, language: str, functions: int) -> dict[str, float]:
+def _kinds_of(model: Any) -> tuple[str, ...]:
+    head = head_in(model)
+    return _KINDS[head.name if head else ""]
+
+
+def _check_numbers(asked: Sequence[str] | None, known: Sequence[str]) -> None:
+    if asked is not None and (not asked or not {*asked} <= {*known}):
+        raise ArgumentError(
+            f"numbers is {', '.join(asked) or 'empty'}, expected some of {', '.join(known)}"
+        )
+
+
+class _Reading(NamedTuple):
+    """What a call reads, and with what: `most` functions of a split."""
+
+    session: Session
+    tokenizer: Any
+    language: str
+    most: int | None
+
+    def drawn(self, config: str, split: str, tokens: float) -> Functions:
+        """Functions or minimal pairs of so many sub-tokens; raises LedgerError for none."""
+        lengths = self.kept(("lengths", config, split), lambda: self._lengths(config, split))
+        size = int((np.cumsum(lengths) <= tokens).sum())
+        size = size if self.most is None else min(size, self.most)
+        if not size:
+            raise LedgerError(f"{tokens:,} sub-tokens are too few for a row of {config}")
+        return _drawn_rows(config, split, size)
+
+    def _lengths(self, config: str, split: str) -> np.ndarray:
+        """The sub-tokens of each row, in the order in which rows are drawn."""
+        table = _drawn_rows(config, split, None).table
+        columns = [
+            table[name].to_pylist()
+            for name in ("good", "bad", "code")
+            if name in table.column_names
+        ]
+        special = 2  # at the beginning and the end
+        lengths = [[len(ids) + special for ids in self.tokenizer(of).input_ids] for of in columns]
+        return np.sum(lengths, axis=0)[drawn_order(len(table), 0)]
+
+    def kept(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What depends on the tokenizer alone, and is made once."""
+        made = _KEPT.setdefault(self.tokenizer, {})
+        if key not in made:
+            made[key] = make()
+        return made[key]
+
+
+_KEPT: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
+
+
+def _with_errors(numbers: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Names -> numbers and their standard errors."""
+    return {
+        name + end: number
+        for name, both in numbers.items()
+        for end, number in zip(("", ERROR), both)
+    }
+
+
+def _bits(reading: _Reading, tokens: int) -> dict[str, float]:
+    """What a decoder pays for the tokens with which nodes end."""
+    session, language = reading.session, reading.language
+    read = reading.drawn(language, "test", tokens)
+    types = chosen_types(language, None)
+    experiment = Surprising(session, read, _BATCH_TOKENS, types)
+    longest = session.scoring_model().longest
+    made = reading.kept((BITS, language, str(read.limit), longest), lambda: experiment.functions)
+    found = experiment.scorer.find([[function.text] for function in made], tqdm(disable=True))
+    sums = paid(made, [scores for (scores,) in found], types)
+    names = dict(zip((CLOSING, MATCHED, GRAMS), ("", "_matched", "_grams")))
+    numbers = {f"bits_per_byte{names[name]}": _quotient(part) for name, part in sums.items()}
+    return _with_errors(numbers) | {"bits_functions": len(made)}
+
+
+def _quotient(parts: np.ndarray) -> tuple[float, float]:
+    """The total of the first column over that of the second, and its standard error over rows."""
+    above, below = parts.T
+    value = above.sum() / below.sum()
+    rows = len(parts)
+    spread = np.square(above - value * below).sum() * rows / max(1, rows - 1)
+    return float(value), float(np.sqrt(spread) / below.sum())
+
+
+def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
     """The scores of heads, and of the best rule on the same edges."""
-    reads = [_drawn_rows(language, split, functions) for split in ("validation", "test")]
+    session, language = reading.session, reading.language
+    reads = [reading.drawn(language, split, tokens / 2) for split in ("validation", "test")]
     results = [_run(Probing(session, read, batch_tokens=_BATCH_TOKENS)) for read in reads]
     validation, test = (result.ledger for result in results)
     read = [tuple(np.unique(ledger.function).tolist()) for ledger in (validation, test)]
@@ -146,33 +265,40 @@ def _of_attention(session: Session, language: str, functions: int) -> dict[str, 
     }
     if (hard := beyond(validation, test)) is not None:
         numbers["beyond_offset"] = _mean_uas(hard.chosen)
-    return numbers | {"functions": len(read[1])}
+    return _with_errors(numbers) | {"heads_functions": len(read[1])}
 
 
-def _of_decoder(session: Session, language: str, functions: int) -> dict[str, float]:
-    """How often it prefers what parses, and how well it foresees how nodes end."""
-    pairs, read = (
-        _drawn_rows(config, "test", functions) for config in (f"{language}_pairs", language)
-    )
-    preferred = _run(Preferring(session, pairs, _BATCH_TOKENS)).ledger
-    read_pairs = replace(preferred, rows=preferred.rows[preferred.rows["read"] == 1])
-    weights = stratum_weights(read_pairs.rows)
-    foreseen = _run(Surprising(session, read, _BATCH_TOKENS, chosen_types(language, None)))
-    closing = foreseen.ledger.of(CLOSING).rows
-    return {
-        "preference": 100 * float(np.average(read_pairs.preferred()[:, 0], weights=weights)),
-        "surprisal": _average(closing[BITS]),
-        "surprisal_matched": _average(closing[f"control_{BITS}"]),
-        "pairs": len(read_pairs),
-    }
+def _pairs(reading: _Reading, tokens: int) -> dict[str, float]:
+    """How often a decoder prefers what parses, of the pairs that it reads."""
+    pairs = reading.drawn(f"{reading.language}_pairs", "test", tokens)
+    preferred = _run(Preferring(reading.session, pairs, _BATCH_TOKENS)).ledger
+    read = replace(preferred, rows=preferred.rows[preferred.rows["read"] == 1])
+    weights = stratum_weights(read.rows)
+    right = read.preferred()[:, 0]
+    value = np.average(right, weights=weights)
+    error = np.sqrt(np.square(weights * (right - value)).sum()) / weights.sum()
+    numbers = {"preference": (100 * float(value), 100 * float(error))}
+    return _with_errors(numbers) | {"pairs": len(read)}
 
 
-def _of_masked(session: Session, language: str, functions: int) -> dict[str, float]:
-    """How many sub-tokens of masked nodes it restores."""
-    read = _drawn_rows(language, "test", -(-functions // _MASKED))
-    types = chosen_types(language, None)
-    masked = _run(Masking(session, read, types, draws=1, batch_tokens=_BATCH_TOKENS))
-    return {"restored": _average([scores.t1.restored for scores in masked.node_types.values()])}
+def _masks(reading: _Reading, tokens: int) -> dict[str, float]:
+    """How many sub-tokens of masked nodes a masked language model restores."""
+    types = chosen_types(reading.language, None)
+    # each is masked twice, and controls as often
+    read = reading.drawn(reading.language, "test", tokens / (_PASSES * len(types)))
+    masking = Masking(reading.session, read, types, draws=1, batch_tokens=_BATCH_TOKENS)
+    result = _run(masking)
+    restored = [scores.t1.restored for scores in result.node_types.values()]
+    of_functions = masked_hits.hits(result)["restored"]
+    error = 100 / of_functions.scale * of_functions.standard_error(masked_hits.T1)[0]
+    numbers = {"restored": (float(np.mean(restored)), float(error))}
+    return _with_errors(numbers) | {"masks_functions": result.functions}
+
+
+_PASSES = 2
+"""Copies of a function for each node type: one masked, and one control."""
+
+_OF_KIND = {BITS: _bits, HEADS: _heads, PAIRS: _pairs, MASKS: _masks}
 
 
 @contextlib.contextmanager
@@ -196,15 +322,11 @@ def _run(experiment: Experiment[Any, R]) -> R:
     return result
 
 
-def _mean_uas(chosen: ChosenHits) -> float:
-    """With one guess, by the rule `first`, over relations."""
-    return float(chosen.at(ONE_GUESS).hits.mean(chosen.system).value[0])
-
-
-def _average(numbers: Any) -> float:
-    if len(numbers):
-        return float(np.mean(numbers))
-    return math.nan
+def _mean_uas(chosen: ChosenHits) -> tuple[float, float]:
+    """With one guess, by the rule `first`, over relations, and its standard error."""
+    hits = chosen.at(ONE_GUESS).hits
+    value = float(hits.mean(chosen.system).value[0])
+    return value, float(hits.standard_error(chosen.system)[0])
 
 
 @cache
@@ -217,16 +339,16 @@ def _sample(language: str) -> tempfile.TemporaryDirectory[str]:
 
 
 @cache
-def _drawn_rows(config: str, split: str, functions: int) -> Functions:
-    """So many functions or minimal pairs of a split, drawn."""
+def _drawn_rows(config: str, split: str, functions: int | None) -> Functions:
+    """So many functions or minimal pairs of a split, drawn, or all."""
     data = Path(_sample(language_of(config).name).name, "codesyntax")
-    return read_functions(data, config, split, limit=Sample(size=functions, seed=0))
+    return read_functions(data, config, split, sample=functions)
 
 
 @cache
 def _best_rule(
     language: str, direction: str, chosen_on: tuple[int, ...], scored: tuple[int, ...]
-) -> float:
+) -> tuple[float, float]:
     """The score of the best baseline for each relation, on functions by their places."""
     data = Path(_sample(language).name, "codesyntax")
     validation, test = (
@@ -239,7 +361,7 @@ def _best_rule(
 
 class SyntaxCallback(transformers.TrainerCallback):
     """Logs `evaluate` through a Trainer, so that its history and all that it reports to have
-    `syntax/held_out` and so on.
+    `syntax/bits_per_byte` and so on.
 
     The model is evaluated before the first step, then every so many steps, and after the last. Of
     several processes the main one evaluates, and the others wait; where weights are spread over
@@ -247,14 +369,17 @@ class SyntaxCallback(transformers.TrainerCallback):
     evaluations, such as with FSDP 1 and ZeRO 3.
 
     The best model may be chosen by one of the numbers, and a training stopped by it early:
-    `metric_for_best_model="syntax/preference"`.
+    `metric_for_best_model="syntax/bits_per_byte"`.
 
     Args:
         trainer: the one to which it is added.
         tokenizer: that of the model; by default the `processing_class` of the trainer.
         every: so many steps, or after each `evaluation` or `save` of the trainer.
         language: of the functions, one of code, such as `python` or `java`.
-        functions: how many are drawn from each split, and how many minimal pairs.
+        tokens: the most sub-tokens that a call forwards, as of `evaluate`.
+        functions: the most functions of a split, and minimal pairs.
+        numbers: as of `evaluate`; by default only those that order checkpoints best: `bits` of a
+            decoder, `masks` of a masked language model.
 
     Raises:
         ArgumentError: arguments of other kinds, or no tokenizer.
@@ -279,13 +404,23 @@ class SyntaxCallback(transformers.TrainerCallback):
         *,
         every: int | str = 500,
         language: str = "python",
-        functions: Positive = EVALUATED_FUNCTIONS,
+        tokens: Positive = TOKENS,
+        functions: Positive | None = None,
+        numbers: Sequence[str] | None = None,
     ):
         _check_language(language)
         self.trainer = trainer
         self.every = every
         self.tokenizer = trainer.processing_class if tokenizer is None else tokenizer
-        self.options: dict[str, Any] = {"language": language, "functions": functions}
+        model = unwrapped(trainer.model).model
+        known = _kinds_of(model)
+        _check_numbers(numbers, known)
+        self.options: dict[str, Any] = {
+            "language": language,
+            "tokens": tokens,
+            "functions": functions,
+            "numbers": known[:1] if numbers is None else numbers,
+        }
         self.failed = False
         if every not in (EVALUATION, SAVE) and (not isinstance(every, int) or every < 1):
             raise ArgumentError(
@@ -333,11 +468,12 @@ class SyntaxCallback(transformers.TrainerCallback):
         """The numbers of this step, evaluated and logged once: by the main process, for which the
         others wait, or by all of those over which the weights are spread."""
         for entry in reversed(state.log_history):
-            if entry["step"] == state.global_step and f"{PREFIX}functions" in entry:
-                return {name: entry[name] for name in entry if name.startswith(PREFIX)}
+            numbers = {name: entry[name] for name in entry if name.startswith(PREFIX)}
+            if numbers and entry["step"] == state.global_step:
+                return numbers
         if self.failed:
             return {}
-        numbers: dict[str, float] = {}
+        numbers = {}
         model = self.trainer.model_wrapped
         try:
             if state.is_world_process_zero or is_spread(model):

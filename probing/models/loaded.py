@@ -103,7 +103,8 @@ class LoadedModel:
     `model`: the part that is run; `family`: its `model_type`; `precision`: of signatures, such as
     `float32 of Q4_1`; `vocabulary`: the number of its embeddings; `longest`: the most sub-tokens,
     special tokens included, of a function; `spread`: whether its weights are those of several
-    processes, which all run it; `checks`: the self-check, which whoever loads it makes.
+    processes, which all run it; `forwarded`: how many sub-tokens were put into batches; `checks`:
+    the self-check, which whoever loads it makes.
     The model is left unchanged: what a run changes, such as evaluation mode, is restored when the
     run ends or fails.
     """
@@ -133,6 +134,7 @@ class LoadedModel:
         # masked anyway
         self._padding = padding if padding is not None and padding < self.vocabulary else 0
         self.checks: list[Check] = []
+        self.forwarded = 0
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special
@@ -145,6 +147,7 @@ class LoadedModel:
         Raises ModelError for an id without an embedding.
         """
         length = max(map(len, ids))
+        self.forwarded += sum(map(len, ids))
         input_ids = np.full((len(ids), length), self._padding, np.int64)
         mask = np.zeros((len(ids), length), np.int64)
         for row, text in enumerate(ids):

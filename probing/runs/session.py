@@ -172,6 +172,11 @@ class Session:
             )
         return self._forms[form]
 
+    @property
+    def forwarded(self) -> int:
+        """How many sub-tokens its loaded forms have forwarded."""
+        return sum(form.forwarded for form in self._forms.values())
+
     def is_of(self, revision: str) -> bool:
         """True if a loaded form of the model has this revision, or is a copy of what has it.
 

@@ -25,10 +25,16 @@ class Sample(Record):
 
     def places(self, functions: int) -> list[int]:
         """The places of the drawn functions in a split of so many, in order."""
-        return sorted(np.random.default_rng(self.seed).permutation(functions)[: self.size].tolist())
+        return sorted(drawn_order(functions, self.seed)[: self.size].tolist())
 
     def __str__(self) -> str:
         return f"{self.size}-drawn-by-seed-{self.seed}"
+
+
+def drawn_order(functions: int, seed: int) -> np.ndarray:
+    """The places in a split of so many, in the order in which they are drawn: a larger sample has
+    those of a smaller one."""
+    return np.random.default_rng(seed).permutation(functions)
 
 
 Limit = int | Sample | None

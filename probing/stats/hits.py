@@ -319,6 +319,12 @@ class Hits:
         ]
         return np.sum(means, axis=0).var(axis=0, ddof=1) if means else np.zeros(len(self.measures))
 
+    def standard_error(self, system: str) -> np.ndarray:
+        """That of the mean over groups, (M,)."""
+        mean = self.drawn._of_mean(system, None)
+        varies = self._choice_variance(system, None)
+        return np.sqrt(np.square(mean.influence).sum(axis=-1) + varies)
+
     def _within(self, estimate: Estimate, difference: bool) -> Estimate:
         """With bounds that end where shares and their differences do, which a few clusters may
         pass. Amounts, such as bits, have no ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import random
 import subprocess
@@ -36,13 +37,15 @@ from probing.models.load import load_restoring, load_scoring
 from probing.models.loaded import warn_once
 from probing.report.results import parts
 
-OF_HEADS = {"syntax/held_out", "syntax/best_rule", "syntax/beyond_offset", "syntax/functions"}
-OF_DECODERS = {
-    "syntax/preference",
-    "syntax/surprisal",
-    "syntax/surprisal_matched",
-    "syntax/pairs",
-}
+
+def named(*names):
+    """Numbers with their standard errors."""
+    return {f"syntax/{name}{end}" for name in names for end in ("", "_stderr")}
+
+
+OF_HEADS = named("held_out", "best_rule", "beyond_offset") | {"syntax/heads_functions"}
+OF_BITS = named("bits_per_byte", "bits_per_byte_matched", "bits_per_byte_grams")
+OF_DECODERS = OF_BITS | named("preference") | {"syntax/bits_functions", "syntax/pairs"}
 
 
 @pytest.fixture(scope="module")
@@ -67,32 +70,36 @@ def untrained(tokenizer, seed=0, **more):
 @pytest.mark.slow
 def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_folder):
     model, tokenizer = (of.from_pretrained(tiny_model) for of in (AutoModel, AutoTokenizer))
-    numbers = probing.evaluate(model, tokenizer, functions=1000)
+    numbers = probing.evaluate(model, tokenizer, tokens=10**7)
     splits = [
         probing.probe((model, tokenizer), dataset_folder, split=split).ledger
         for split in ("validation", "test")
     ]
     rule = probing.baseline(dataset_folder).hits["held-out"]["combined"]
-    assert numbers == {
-        "syntax/held_out": pytest.approx(held_out(*splits).hits.mean("model").value[0]),
-        "syntax/best_rule": pytest.approx(rule.hits.mean("combined").value[0]),
-        "syntax/beyond_offset": pytest.approx(beyond(*splits).chosen.hits.mean("model").value[0]),
-        "syntax/functions": len(np.unique(splits[1].function)),
-    }
+    assert set(numbers) == OF_HEADS
+    heads = held_out(*splits).hits.mean("model")
+    assert numbers["syntax/held_out"] == pytest.approx(heads.value[0])
+    # an interval is at least as wide as that of a normal distribution
+    error = numbers["syntax/held_out_stderr"]
+    assert 1.9 * error < (heads.high[0] - heads.low[0]) / 2 < 2.6 * error
+    assert numbers["syntax/best_rule"] == pytest.approx(rule.hits.mean("combined").value[0])
+    hard = beyond(*splits).chosen.hits.mean("model").value[0]
+    assert numbers["syntax/beyond_offset"] == pytest.approx(hard)
+    assert numbers["syntax/heads_functions"] == len(np.unique(splits[1].function))
 
 
 @pytest.mark.slow
 def test_of_decoders_they_have_what_is_likely(decoder):
-    numbers = probing.evaluate(*decoder, functions=6)
+    numbers = probing.evaluate(*decoder, functions=12)
     data = Path(training._sample("python").name, "codesyntax")  # which it reads
-    pairs = probing.prefer(decoder, data, sample=6)
     assert OF_DECODERS <= set(numbers) <= OF_DECODERS | OF_HEADS
-    assert (numbers["syntax/functions"], numbers["syntax/pairs"]) == (6, 6)
+    assert (numbers["syntax/bits_functions"], numbers["syntax/pairs"]) == (12, 12)
+    pairs = probing.prefer(decoder, data, sample=12)
     assert numbers["syntax/preference"] == pairs.accuracy.whole
-    rows = probing.surprise(decoder, data, sample=6).ledger.rows
-    closing = rows[rows["role"] == 1]
-    assert numbers["syntax/surprisal"] == pytest.approx(closing["bits"].mean())
-    assert numbers["syntax/surprisal_matched"] == pytest.approx(closing["control_bits"].mean())
+    weights, right = stratum_weights(pairs.ledger.rows), pairs.ledger.preferred()[:, 0]
+    drawn = np.random.default_rng(0).integers(0, 12, (4000, 12))  # a bootstrap
+    means = (weights[drawn] * right[drawn]).sum(1) / weights[drawn].sum(1)
+    assert numbers["syntax/preference_stderr"] == pytest.approx(100 * means.std(), rel=0.15)
 
 
 @pytest.mark.slow
@@ -112,7 +119,43 @@ def test_pairs_that_are_too_long_are_not_missed(decoder):
     assert 0 < short.sum() < 12 and numbers["syntax/pairs"] == short.sum()
     expected = np.average(ledger.preferred()[short, 0], weights=stratum_weights(rows[short]))
     assert numbers["syntax/preference"] == pytest.approx(100 * expected)
-    assert 0 < numbers["syntax/functions"] < 12
+    assert 0 < numbers["syntax/bits_functions"] < 12 > numbers["syntax/heads_functions"] > 0
+    fewer.config.max_position_embeddings = 70
+    numbers = probing.evaluate(fewer, tokenizer, numbers=("pairs", "bits"))
+    assert not {"syntax/pairs", "syntax/preference"} & numbers.keys()
+
+
+@pytest.mark.slow
+def test_a_call_forwards_at_most_so_many_sub_tokens(decoder, caplog):
+    """Those that the model itself is given, and of the kinds that are asked for alone."""
+    model, tokenizer = copy.deepcopy(decoder[0]), decoder[1]
+    forwarded = []
+    own = model.model.forward
+
+    @functools.wraps(own)
+    def forward(input_ids=None, attention_mask=None, **options):
+        forwarded.append(int(attention_mask.sum()))
+        return own(input_ids=input_ids, attention_mask=attention_mask, **options)
+
+    model.model.forward = forward
+    for kinds in (("bits",), ("heads",), ("pairs",), None):
+        forwarded.clear()
+        numbers = probing.evaluate(model, tokenizer, tokens=6000, numbers=kinds)
+        assert 2500 < sum(forwarded) <= 6000
+        assert kinds != ("bits",) or set(numbers) == OF_BITS | {"syntax/bits_functions"}
+    with pytest.raises(ArgumentError, match="tokens is 2,001: too few"):
+        probing.evaluate(model, tokenizer, tokens=2001)
+    for kinds in ((), ("masks",), ("bits", "depth")):
+        with pytest.raises(ArgumentError, match="expected some of bits, heads, pairs"):
+            probing.evaluate(model, tokenizer, numbers=kinds)
+
+
+@pytest.mark.slow
+def test_a_model_in_half_precision_is_read_in_float32_by_a_core(decoder):
+    half = copy.deepcopy(decoder[0]).half()
+    numbers = probing.evaluate(half, decoder[1], functions=4)
+    expected = probing.evaluate(copy.deepcopy(half).float(), decoder[1], functions=4)
+    assert numbers == expected and half.dtype == torch.float16
 
 
 @pytest.mark.parametrize(
@@ -121,8 +164,10 @@ def test_pairs_that_are_too_long_are_not_missed(decoder):
 @pytest.mark.slow
 def test_of_masked_models_in_each_precision_they_have_what_is_restored(dtype):
     loaded = load_restoring("tiny-code-mlm")
-    numbers = probing.evaluate(loaded.model.to(dtype), loaded.tokenizer, functions=4)
-    assert set(numbers) - OF_HEADS == {"syntax/restored"}
+    numbers = probing.evaluate(
+        loaded.model.to(dtype), loaded.tokenizer, functions=1, numbers=["masks"]
+    )
+    assert set(numbers) == named("restored") | {"syntax/masks_functions"}
     data = Path(training._sample("python").name, "codesyntax")
     restored = probing.mask("tiny-code-mlm", data, draws=1, sample=1).node_types.values()
     expected = np.mean([scores.t1.restored for scores in restored])
@@ -139,7 +184,8 @@ def test_a_model_that_finds_nothing_says_why(decoder, dataset_folder, caplog):
         torch.nn.init.zeros_(layer.self_attn.q_proj.weight)
     warn_once.cache_clear()
     for _ in range(2):
-        assert probing.evaluate(model, tokenizer, functions=3)["syntax/held_out"] == 0
+        numbers = probing.evaluate(model, tokenizer, functions=3, numbers=["heads"])
+        assert numbers["syntax/held_out"] == 0
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith("syntax/held_out is 0.0 %: weights that are all but equal")
     result = probing.probe((model, tokenizer), dataset_folder, limit=3)
@@ -226,7 +272,7 @@ def trained(tokenizer, folder, every=None, steps=4, resume=None, callbacks=None,
     return trainer
 
 
-def logged(trainer, name="syntax/held_out"):
+def logged(trainer, name="syntax/bits_per_byte"):
     """The steps at which a number is in the history."""
     return [entry["step"] for entry in trainer.state.log_history if name in entry]
 
@@ -246,7 +292,7 @@ def test_a_training_is_the_same_with_the_callback(decoder, tmp_path):
     for one, other in zip(alone.model.parameters(), watched.model.parameters()):
         assert torch.equal(one, other)
     assert logged(watched) == [0, 2, 4] and logged(alone) == []
-    assert logged(watched, "syntax/preference") == [0, 2, 4]
+    assert logged(watched, "syntax/preference") == []  # which does not order checkpoints
 
 
 @pytest.mark.slow
@@ -255,14 +301,15 @@ def test_a_checkpoint_has_the_numbers_of_the_log(decoder, tmp_path):
     assert logged(trainer) == [2, 4]
     for step in (2, 4):
         state = json.loads((tmp_path / f"checkpoint-{step}/trainer_state.json").read_text())
-        assert [entry["step"] for entry in state["log_history"] if "syntax/held_out" in entry] == [
-            *range(2, step + 1, 2)
-        ]
+        assert [
+            entry["step"] for entry in state["log_history"] if "syntax/bits_per_byte" in entry
+        ] == [*range(2, step + 1, 2)]
     for entry in trainer.state.log_history:
-        if "syntax/held_out" in entry:
+        if "syntax/bits_per_byte" in entry:
             checkpoint = tmp_path / f"checkpoint-{entry['step']}"
             model = AutoModelForCausalLM.from_pretrained(checkpoint)
-            assert probing.evaluate(model, decoder[1], functions=3).items() <= entry.items()
+            numbers = probing.evaluate(model, decoder[1], functions=3, numbers=["bits"])
+            assert numbers.items() <= entry.items()
 
 
 @pytest.mark.parametrize("every", ["save", 2])
@@ -286,7 +333,7 @@ BEST = {
     "eval_steps": 2,
     "save_steps": 2,
     "load_best_model_at_end": True,
-    "metric_for_best_model": "syntax/surprisal",
+    "metric_for_best_model": "syntax/bits_per_byte",
     "greater_is_better": False,
 }
 
@@ -296,7 +343,9 @@ BEST = {
 def test_the_best_model_may_be_that_of_a_number(every, decoder, tmp_path):
     trainer = trained(decoder[1], tmp_path, every, learning_rate=1e-2, **BEST)
     history = trainer.state.log_history
-    numbers = {of["step"]: of["syntax/surprisal"] for of in history if "syntax/surprisal" in of}
+    numbers = {
+        of["step"]: of["syntax/bits_per_byte"] for of in history if "syntax/bits_per_byte" in of
+    }
     best = min((2, 4), key=numbers.get)
     assert trainer.state.best_metric == numbers[best]
     assert trainer.state.best_global_step == best

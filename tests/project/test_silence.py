@@ -444,7 +444,14 @@ def test_of_evaluate(places):
     call = Call(
         probing.evaluate,
         {"model": model, "tokenizer": tokenizer, "functions": 2},
-        {"model": other, "tokenizer": bytes_of_it, "language": "java", "functions": 3},
+        {
+            "model": other,
+            "tokenizer": bytes_of_it,
+            "language": "java",
+            "functions": 3,
+            "tokens": 2600,
+            "numbers": ["heads"],
+        },
     )
     check(call)
 
@@ -497,6 +504,8 @@ def test_of_the_callback(places, tmp_path, monkeypatch):
                 "every": 2,
                 "language": "java",
                 "functions": 2,
+                "tokens": 5000,
+                "numbers": ["heads"],
             },
             told=told,
         )

@@ -409,8 +409,9 @@ class TokenizedFunction:
     """A function of T tokens, at the place `index` in the split.
 
     `text`: its sub-tokens, and the positions of those that are scored; `first`, `last` (T,): which
-    scores are those of each token, -1 without; `like` (T, 3): surprisal for 5-grams, frequency and
-    place, as in the ledger; `asked`: what each row of the ledger is about, its tokens, and their
+    scores are those of each token, -1 without; `ends`: where each sub-token ends in the text, that
+    of one that is not scored, too; `like` (T, 3): surprisal for 5-grams, frequency and place, as in
+    the ledger; `asked`: what each row of the ledger is about, its tokens, and their
     controls.
     """
 
@@ -419,6 +420,7 @@ class TokenizedFunction:
     text: Copy
     first: np.ndarray
     last: np.ndarray
+    ends: np.ndarray
     like: np.ndarray
     asked: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
 
@@ -481,7 +483,13 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             first = alignment.first - unscored
             last = alignment.last - unscored
             yield TokenizedFunction(
-                row["index"], code, Copy(ids, positions), first, last, np.empty((len(first), 3))
+                row["index"],
+                code,
+                Copy(ids, positions),
+                first,
+                last,
+                offsets[:, 1],
+                np.empty((len(first), 3)),
             )
 
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
