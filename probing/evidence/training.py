@@ -376,10 +376,11 @@ class SyntaxCallback(transformers.TrainerCallback):
         tokenizer: that of the model; by default the `processing_class` of the trainer.
         every: so many steps, or after each `evaluation` or `save` of the trainer.
         language: of the functions, one of code, such as `python` or `java`.
-        tokens: the most sub-tokens that a call forwards, as of `evaluate`.
+        tokens: the most sub-tokens that each evaluation forwards.
         functions: the most functions of a split, and minimal pairs.
-        numbers: as of `evaluate`; by default only those that order checkpoints best: `bits` of a
-            decoder, `masks` of a masked language model.
+        numbers: kinds of numbers: of a decoder `bits`, `heads` and `pairs`, of a masked language
+            model `masks` and `heads`, of another one `heads`; by default the first of these, which
+            orders checkpoints best.
 
     Raises:
         ArgumentError: arguments of other kinds, or no tokenizer.
@@ -389,7 +390,7 @@ class SyntaxCallback(transformers.TrainerCallback):
         >>> import probing, transformers
         >>> from probing.models.location import embedded_model
         >>> folder = embedded_model("tiny-code-lm")
-        >>> model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+        >>> model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
         >>> tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         >>> arguments = transformers.TrainingArguments("checkpoints", report_to=[])
         >>> trainer = transformers.Trainer(model, arguments, processing_class=tokenizer)
