@@ -109,8 +109,9 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     passes = [
         [Pass(number, *one, head) for head in heads] for number, one in enumerate(zip(ids, places))
     ]
-    yield "means of heads", partial(language.learn_means, ids)
-    yield "silencing", lambda: Predictor(language).find(passes, tqdm(disable=True))
+    yield "means of heads", partial(language.stand_ins, ids)
+    stand_ins = language.stand_ins(ids)
+    yield "silencing", lambda: Predictor(language, stand_ins).find(passes, tqdm(disable=True))
 
 
 def encoded(encoder: Encoder) -> list[EncodedFunction]:
