@@ -167,7 +167,8 @@ class Findings:
     def place(self) -> str:
         """The language, or the config and what else is unusual, for sentences."""
         title, *_ = self.title.partition(", partial, ")
-        return self.language.title if title == self.language.name else title
+        plain = self.config == self.language.name
+        return self.language.title + title.removeprefix(self.config) if plain else title
 
     @property
     def part(self) -> str:
