@@ -284,8 +284,7 @@ def probabilities(
     elif causal:
         columns = torch.arange(key.shape[2], device=key.device)
         row = columns[None, :length] if positions is None else positions  # (B or 1, R)
-        # every row sees those up to the first; on a GPU the host would wait for this number
-        seen = int(row.min()) + 1 if row.device.type == "cpu" else 0
+        seen = _seen_by_all(row)
         allowed = columns[seen:] <= row[..., None]
         scores[..., seen:] += _additive_mask(allowed, dtype)[:, None]
     if sinks is None:
@@ -296,6 +295,11 @@ def probabilities(
     scores = torch.cat([scores, sink], dim=-1)
     scores -= scores.amax(dim=-1, keepdim=True)
     return scores.softmax(dim=-1, dtype=softmax).to(dtype)[..., :-1]
+
+
+def _seen_by_all(rows: Tensor) -> int:
+    """How many columns all rows see; 0 on a GPU, where the host would wait for this number."""
+    return int(rows.min()) + 1 if rows.device.type == "cpu" else 0
 
 
 def _additive_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:

@@ -13,7 +13,13 @@ from support.models import device_jobs
 from support.models.waits import counted_waits
 
 from probing.instruments.attention.ranking import Plan
+from probing.models import capture
 from probing.models.masked import _compared_logits
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(capture, "_seen_by_all", lambda rows: 0)
 
 
 def waits_of(family, layers):
