@@ -131,7 +131,9 @@ def adapted(model: Any, folder: str) -> Unwrapped:
     try:
         import peft
     except ImportError:
-        raise ModelError("it is an adapter, which PEFT reads: pip install peft") from None
+        raise ModelError(
+            "it is an adapter, which PEFT reads: pip install 'codesyntax[peft]'"
+        ) from None
     file = Path(folder, "adapter_model.safetensors")
     if not file.exists():
         raise ModelError(f"it has no {file.name}, and reading other formats can run code")
