@@ -7,7 +7,7 @@ import hashlib
 import json
 from typing import Any
 
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import SubmissionError
 
 _DIGEST = "sha256"
 
@@ -21,11 +21,11 @@ def with_checksum(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_checksum(value: Any) -> Any:
-    """An object without its digest, which older files lack; raises EntryError if it is of another
+    """An object without its digest, which older files lack; raises SubmissionError if it is of another
     content."""
     if not isinstance(value, dict) or _DIGEST not in value:
         return value
     fields = {name: part for name, part in value.items() if name != _DIGEST}
     if with_checksum(fields) != value:
-        raise EntryError("its content was altered: the digest does not match")
+        raise SubmissionError("its content was altered: the digest does not match")
     return fields

@@ -12,7 +12,7 @@ CodeSyntaxError (a ValueError)
 │   ├── OffsetsError    a tokenizer whose character offsets do not fit the code
 │   └── FailedCheck     a model that does not pass the self-check
 ├── LedgerError     a rank ledger or result that cannot be read, or does not match its data
-├── EntryError      a published entry that is malformed or inconsistent
+├── SubmissionError a submission that is malformed, or not of its data
 └── HubError        a Hub that cannot be reached, or that rejects a request
 
 The command line prints the message on one line and exits with status 1; any other exception keeps
@@ -131,8 +131,8 @@ class LedgerError(CodeSyntaxError):
     """A rank ledger or a result file that cannot be read or written, or does not match its data."""
 
 
-class EntryError(CodeSyntaxError):
-    """An entry for a board that cannot be read or is inconsistent; the message is the reason."""
+class SubmissionError(CodeSyntaxError):
+    """A submission that no board takes, or a file that is malformed; the message is the reason."""
 
 
 class HubError(CodeSyntaxError):

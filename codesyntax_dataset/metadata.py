@@ -22,12 +22,13 @@ from codesyntax_dataset.tasks import tasks
 EVAL = "eval.yaml"
 
 _EVAL_DESCRIPTION = """
-Which syntactic relations of code do a model's attention heads find, and what of syntax does a masked model restore? The
-value of a task is in percent (0 to 100, higher is better). beyond-offset: the top-1 UAS, rule first, mean over
-relations, on the edges that the best offset of the relation misses, each relation scored with the head that is best on
-the validation split, reading from dependent to head as decoders can. held-out: the same on all edges. mask-restored:
-the share of sub-tokens that a masked language model predicts exactly when all nodes of a type are masked, mean over
-node types.
+Which syntactic relations of code do a model's attention heads find, what of syntax does a masked model restore, and
+how often is code that parses likelier than code that does not? The value of a task is in percent (0 to 100, higher is
+better). beyond-offset: the top-1 UAS, rule first, mean over relations, on the edges that the best offset of the
+relation misses, each relation scored with the head that is best on the validation split, reading from dependent to
+head as decoders can. held-out: the same on all edges. mask-restored: the share of sub-tokens that a masked language
+model predicts exactly when all nodes of a type are masked, mean over node types. pairs-preferred: of minimal pairs,
+how often the text that parses is likelier, mean over phenomena.
 """
 
 

@@ -1,19 +1,20 @@
 """The tasks of the benchmark: the few headline numbers of a model that the Hub shows as
 leaderboards.
 
-Each is a number in percent, of a model on the split `test` of Python or Java, functions with at
-most 511 sub-tokens:
+Each is a number in percent, of a model on the split `test` of Python or Java, texts with at most
+511 sub-tokens:
 
 - `beyond-offset`: the top-1 UAS of attention heads that are chosen on validation, rule `first`,
   mean over relations, on the edges that the best offset of their relation misses;
 - `held-out`: the same on all edges;
 - `mask-restored`: the share of masked sub-tokens that a masked language model predicts exactly
   where the nodes of a type are masked (T1 in section 3 of Velasco et al. 2024), mean over
-  functions, then over the language's node types.
+  functions, then over the language's node types;
+- `pairs-preferred`: how often a language model finds the text of a minimal pair that parses likelier
+  than the one that does not, mean over phenomena.
 
 Heads are read from dependent to head, the direction that decoders allow, so that all models
-compare. All other numbers, of other protocols, directions and languages, are in entries and on
-boards.
+compare. All other numbers, of other protocols, directions and languages, are on boards.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from codesyntax_dataset.protocol import (
 )
 
 CONFIGS_OF_TASKS = ("python", "java")
+
+PAIRS_OF_TASKS = ("python_pairs", "java_pairs")
 
 TASK_PROTOCOLS = (BEYOND_OFFSET, HELD_OUT)
 
@@ -70,13 +73,16 @@ class Task(NamedTuple):
 
 def tasks(configs: Iterable[str]) -> list[Task]:
     """The tasks of these configs, in order."""
-    with_tasks = [config for config in configs if config in CONFIGS_OF_TASKS]
+    names = list(configs)
+    with_tasks = [config for config in names if config in CONFIGS_OF_TASKS]
     of_heads = [
         Task(task_id(config, protocol, DIRECTION), config, SPLITS)
         for config in with_tasks
         for protocol in TASK_PROTOCOLS
     ]
-    return of_heads + [Task(mask_task_id(config), config, ("test",)) for config in with_tasks]
+    of_masks = [Task(mask_task_id(config), config, ("test",)) for config in with_tasks]
+    with_pairs = [config for config in names if config in PAIRS_OF_TASKS]
+    return of_heads + of_masks + [Task(pairs_task_id(name), name, SPLITS) for name in with_pairs]
 
 
 def task_id(config: str, protocol: str, direction: str) -> str:
@@ -108,3 +114,14 @@ def mask_task_id(config: str) -> str:
     if config not in CONFIGS:
         raise UnknownName("config", config, CONFIGS)
     return f"{config}-mask-{RESTORED}"
+
+
+def pairs_task_id(config: str) -> str:
+    """The name of the headline number of language models on minimal pairs, be it a task or not, such
+    as `python-pairs-preferred`.
+
+    Raises UnknownName for a config that does not exist.
+    """
+    if config not in CONFIGS:
+        raise UnknownName("config", config, CONFIGS)
+    return f"{config.replace('_', '-')}-preferred"

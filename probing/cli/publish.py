@@ -258,7 +258,7 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
 @click.option(
     "--board",
     metavar="USER/REPO",
-    help="The dataset repository that collects the entries of a board.",
+    help="The dataset repository that collects the submissions of a board.",
 )
 @options.device
 @click.option(
@@ -269,9 +269,9 @@ def _send(upload: Push, dry_run: bool, **arguments: Any) -> None:
 def submit(results: options.FilesOrFolders, dry_run: bool, **arguments: Any) -> None:
     """Submit results to the model's repository.
 
-    The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files
-    or folders that `probe --output` wrote for the splits test and validation, or that `mask
-    --output` wrote.
+    The command checks RESULTS and opens a pull request with their numbers, and one on the board with
+    results and ledgers. RESULTS are files or folders that `probe --output` wrote for the splits test
+    and validation, or that `mask --output` or `prefer --output` wrote.
     """
     quiet_libraries()
     from probing.publish.submit import submission
@@ -290,49 +290,34 @@ def submit(results: options.FilesOrFolders, dry_run: bool, **arguments: Any) -> 
 @click.option(
     "--data",
     required=True,
-    help="The dataset of the entries, a folder or an id on the Hub; baselines are computed from it.",
+    help="The dataset of the submissions, a folder or an id on the Hub.",
 )
-@click.option(
-    "--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it."
-)
+@click.option("--verify", is_flag=True, help="Run each model here.")
 @options.device
 def board(sources: tuple[str, ...], output: Path, **arguments: Any) -> None:
-    """Compare submitted entries on a board.
+    """Compare models on a board.
 
-    SOURCE is a folder of entries (*.hits.parquet), which `export` writes, or a
-    results repository on the Hub, USER/NAME or USER/NAME@REVISION. The board is a static site,
-    ready to upload as a Space, with Markdown and CSV tables. It lists entries that fail a check
-    with the reason, and marks those that --verify did not check as claimed.
+    SOURCE is a folder of results, or a results repository on the Hub, USER/NAME or
+    USER/NAME@REVISION, to which `submit` sends submissions. With --verify, the board runs each model
+    itself, and shows its own numbers; without, all is claimed, and has no ranks. The board is a
+    static site, ready to upload as a Space, with Markdown and CSV tables. What cannot stand there is
+    listed with the reason. Repeat an interrupted command to continue.
     """
     quiet_hub()
-    from probing.publish.board import read
+    from probing.publish.board import read, waiting
     from probing.report.board import save
     from probing.report.folder import check_ours
 
     check_ours(output, "board")
-    entries = read(sources, **arguments)
-    for file, reason in entries.left_out:
+    read_board = read(sources, **arguments)
+    for file, reason in read_board.left_out:
         note(f"left out {file}: {reason}")
+    for repo, numbers in read_board.requests.items():
+        for number in numbers:
+            note(waiting(repo, number))
+    verified = sum(len(table.verified) for table in read_board.tables)
     note(
-        f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}"
+        f"verified: {verified}, claimed: {len(read_board) - verified}, tables: {len(read_board.tables)}, left out: "
+        f"{len(read_board.left_out)}"
     )
-    click.echo(save(entries, output))
-
-
-@main.command()
-@options.results("RESULT...")
-@click.option(
-    "--output", default="entries", type=options.FOLDER_PATH, help="The folder to write into."
-)
-@options.moved_data
-def export(results: options.FilesOrFolders, output: Path, data: str | None) -> None:
-    """Write results as entries, which boards read.
-
-    RESULT is a file or folder that `probe --output` wrote for the splits test and validation, or
-    `mask --output`.
-    """
-    quiet_libraries()
-    from probing.publish.export import export as write
-
-    for path in write(results, output, data=data):
-        click.echo(path)
+    click.echo(save(read_board, output))

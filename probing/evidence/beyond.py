@@ -16,7 +16,6 @@ without any on `validation`, is in no mean.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED
@@ -25,6 +24,7 @@ from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.context import Context, ContextRanks, context
 from probing.evidence.protocols import ChosenHits, held_out, published
+from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets, best_offsets, is_hard
 
@@ -43,20 +43,25 @@ class Beyond(NamedTuple):
     chosen: ChosenHits
 
 
-def beyond(validation: RankLedger, test: RankLedger, unread: Collection[int] = ()) -> Beyond | None:
+def beyond(
+    validation: RankLedger, test: RankLedger, edges: EdgeTable | None = None
+) -> Beyond | None:
     """The score of a model beyond the best offsets, from its ledgers of both splits; None if
-    neither, or only one, of them has a hard edge. `unread`: functions of `validation` that were not
-    read.
+    neither, or only one, of them has a hard edge.
+
+    `edges`: all edges of validation, if the model could not read all; then no relation is left out:
+    which are in the mean is said by all edges, too (`rivals`).
 
     Raises LedgerError as `held_out` does.
     """
-    offsets = best_offsets(validation)
+    offsets = best_offsets(edges or validation)
     to_choose_on = is_hard(validation, offsets)
     to_find = is_hard(test, offsets)
     if not (to_choose_on.any() and to_find.any()):
         return None
-    hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
-    return Beyond(offsets, _with_enough(hard))
+    hard_edges = edges and edges.take(is_hard(edges, offsets))
+    hard = held_out(validation.take(to_choose_on), test.take(to_find), hard_edges)
+    return Beyond(offsets, _with_enough(hard) if edges is None else hard)
 
 
 def _with_enough(hard: ChosenHits) -> ChosenHits:
@@ -69,12 +74,12 @@ def _with_enough(hard: ChosenHits) -> ChosenHits:
 
 
 def hits_by_protocol(
-    validation: RankLedger, test: RankLedger, unread: Collection[int]
+    validation: RankLedger, test: RankLedger, edges: EdgeTable | None = None
 ) -> dict[str, ChosenHits]:
     """Protocol -> what a model's heads hit: published, held-out and, if a relation is in its mean,
-    beyond-offset. `unread`, and what is raised: as of `beyond`."""
-    hits = {PUBLISHED: published(test), HELD_OUT: held_out(validation, test, unread)}
-    hard = beyond(validation, test, unread)
+    beyond-offset. `edges`, and what is raised: as of `beyond`."""
+    hits = {PUBLISHED: published(test), HELD_OUT: held_out(validation, test, edges)}
+    hard = beyond(validation, test, edges)
     if hard is not None and hard.chosen.hits.counted:
         hits[BEYOND_OFFSET] = hard.chosen
     return hits

@@ -9,7 +9,7 @@ protocol chooses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -18,37 +18,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.arguments import Paths
-from codesyntax_dataset.errors import EntryError, LedgerError, UnknownName
+from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
-    BASELINES,
     BEST_BASELINE,
     BEYOND_OFFSET,
     PROTOCOLS,
 )
-from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
-from probing.evidence import baselines, submission_masked
+from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import hits_by_protocol, rivals
 from probing.evidence.context import Context, context
-from probing.evidence.masked import holding
 from probing.evidence.protocols import ChosenHits, Comparison, compare
-from probing.evidence.submission import Submission, instead_of_board
-from probing.evidence.submission_attention import (
-    AttentionSubmission,
-    chosen_of,
-    rivals_of,
-    table_of,
-)
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, load
-from probing.instruments.masking.result import MaskResult
 from probing.instruments.registry import INSTRUMENTS
-from probing.runs.data import RELABELLED, find_data, load_functions
-from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
+from probing.runs.data import RELABELLED, find_data
+from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.settings import Limit, Settings
-from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate, family
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
@@ -187,39 +175,6 @@ def by_instrument(paths: Paths) -> dict[str, list[Path]]:
     return {name: list(files) for name, files in by_name.items()}
 
 
-class EntryResults(NamedTuple):
-    """The results of one model on one config that make an entry for boards, by split: their
-    `files`, and what was `read`."""
-
-    files: dict[str, Path]
-    read: dict[str, Any]
-
-    @property
-    def settings(self) -> Any:
-        return self.read["test"].settings
-
-
-def results_for_entries(paths: Paths) -> list[EntryResults]:
-    """The results in files and folders, those of attention probes first.
-
-    Raises what `find` does, and LedgerError for results of instruments that no board takes.
-    """
-    others = by_instrument(paths)
-    probed = others.pop(ATTENTION)
-    masked = others.pop(MASKING)
-    for name, files in others.items():
-        if files:
-            raise LedgerError(f"{files[0]}: {instead_of_board(name)}")
-    pairs = find(probed) if probed else []
-    results = [
-        EntryResults(pair.files, {"test": pair.test, "validation": pair.validation})
-        for pair in pairs
-    ]
-    # a masking result makes an entry alone
-    alone = [EntryResults({"test": file}, {"test": MaskResult.load(file)}) for file in masked]
-    return results + alone
-
-
 @dataclass
 class Splits:
     """Functions on which models are compared, and what needs no model there.
@@ -250,12 +205,9 @@ class Splits:
             hits[BEYOND_OFFSET] = hard
         return hits
 
-    def hits(
-        self, validation: RankLedger, test: RankLedger, unread: Collection[int] = ()
-    ) -> dict[str, ChosenHits]:
-        """What a model's heads hit of these edges, by the protocols of `rivals`; as of
-        `hits_by_protocol`."""
-        chosen = hits_by_protocol(validation, test, unread)
+    def hits(self, validation: RankLedger, test: RankLedger) -> dict[str, ChosenHits]:
+        """What a model's heads hit of these edges, by the protocols of `rivals`."""
+        chosen = hits_by_protocol(validation, test)
         return {protocol: chosen[protocol] for protocol in chosen if protocol in self.rivals}
 
     def check(self, probed: Probed) -> None:
@@ -324,106 +276,6 @@ class Evidence:
         return means
 
 
-SHORT_CODE = 1_300
-"""Characters of the longest function on which the heads of a submission are chosen. The embedded
-encoder, which has 512 positions, reads 344 of 346 such functions of CodeSearchNet. What a model
-cannot read never helps it (`choose_least`)."""
-
-
-class WholeSplits(Splits):
-    """The functions on which the heads of submissions are chosen, all SHORT_CODE ones of
-    validation, and scored, all of test, whatever models could read of them."""
-
-    def __init__(self, data: Any, config: str, direction: str):
-        functions, _ = load_functions(data, config, "validation")
-        short = np.flatnonzero([len(code) <= SHORT_CODE for code in functions["code"].to_pylist()])
-        edges = {
-            "validation": baselines.read_edges(data, config, "validation", short),
-            "test": baselines.read_edges(data, config, "test"),
-        }
-        super().__init__(edges, direction)
-
-    def submission(self, probed: Probed) -> AttentionSubmission:
-        """What is published of two probes, over all functions: heads find nothing in those that the
-        model could not read.
-
-        Raises LedgerError as `check` does, and EntryError for what no board takes.
-        """
-        self.check(probed)
-        result = probed.test
-        chosen_on = probed.validation
-        test = self.completed(result.ledger, "test")
-        validation = self.completed(chosen_on.ledger, "validation")
-        unread = np.setdiff1d(validation.function, chosen_on.ledger.function)
-        chosen = self.hits(validation, test, unread)
-        return AttentionSubmission.of_result(
-            result,
-            {name: table_of(hits, self.rivals[name]) for name, hits in chosen.items()},
-            scoring=SCORING_VERSION,
-            layers=result.layers,
-            heads=result.heads,
-            chosen_on={
-                "labels": chosen_on.settings.labels,
-                "functions": chosen_on.functions,
-                "edges": len(chosen_on.ledger),
-            },
-            ledgers={"test": result.ledger.digest(), "validation": chosen_on.ledger.digest()},
-            unread=np.setdiff1d(test.function, result.ledger.function).tolist(),
-            chosen={
-                name: chosen_of(hits, self.rivals[name], result.heads)
-                for name, hits in chosen.items()
-            },
-        )
-
-    def completed(self, ledger: RankLedger, split: str) -> RankLedger:
-        """The ledger with the edges of these functions: those of functions that were not read have
-        the worst rank.
-
-        Raises LedgerError unless it has all edges of the others.
-        """
-        edges = self.edges[split]
-        ledger = ledger.only(edges.function)
-        read = np.isin(edges.function, ledger.function)
-        if np.count_nonzero(read) != len(ledger):
-            raise LedgerError(f"a ledger of {split} does not have the edges of the data")
-        if read.all():
-            return ledger
-        ranks = np.full((len(RULES), len(edges), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
-        ranks[:, read] = ledger.ranks
-        return RankLedger.of(edges, ranks, ledger.settings)
-
-
-def recomputed(submission: AttentionSubmission, whole: WholeSplits) -> bool:
-    """True if a submission is of the labels of these splits.
-
-    Raises EntryError if so, but its functions, edges or baselines are others.
-    """
-    labels = {split: edges.settings.labels for split, edges in whole.edges.items()}
-    if labels != {"test": submission.settings.labels, "validation": submission.chosen_on.labels}:
-        return False
-    known = whole.rivals
-    theirs = submission.tables
-    ours = {}
-    for name, hits in theirs.items():
-        relations = known[name][BEST_BASELINE].relations if name in known else []
-        differs = f"the functions and edges of {name} differ from the data's"
-        if not set(hits.names) <= set(relations):
-            raise EntryError(differs)
-        ours[name] = rivals_of(known[name], hits.names)
-        if not _same_hits(hits.named({}), ours[name].named({})):
-            raise EntryError(differs)
-        if name != BEYOND_OFFSET and hits.names != relations:
-            raise EntryError(f"{name} lacks relations of the data")
-    systems = {system: system for system in BASELINES}
-    if not all(_same_hits(theirs[name].named(systems), hits) for name, hits in ours.items()):
-        raise EntryError("its baselines differ from the data's")
-    return True
-
-
-def _same_hits(first: Hits, second: Hits) -> bool:
-    return list(first.content()) == list(second.content())
-
-
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     """The evidence on models that can be compared, on the functions of the scored split that all of
     them could read.
@@ -460,22 +312,6 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
         shared = model.only(edges["test"].function, edges["validation"].function)
         evidence.append(Evidence(shared, splits, evidence))
     return evidence
-
-
-def submission_of(results: EntryResults, data: Any = None) -> Submission:
-    """The entry for boards of results; `data`: the location of the dataset, if not that in the
-    results.
-
-    Raises EntryError for what no board takes, such as a partial run or a control.
-    """
-    settings = results.settings
-    location = find_data(results.files["test"], settings) if data is None else data
-    test = results.read["test"]
-    if isinstance(test, MaskResult):
-        return submission_masked.make(test, holding(location, settings))
-    probed = Probed(test, results.read["validation"], results.files)
-    AttentionSubmission.check_settings(settings)
-    return WholeSplits(location, settings.config, settings.direction).submission(probed)
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:

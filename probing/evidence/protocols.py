@@ -17,7 +17,7 @@ there is to hit, and the measures are MEASURES, a rule and k each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -28,6 +28,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK, score
 from probing.evidence.redrawn import Best, Redrawn, drawn_again
+from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
@@ -133,29 +134,30 @@ def choose(ledger: RankLedger) -> Choice:
     return choice
 
 
-def choose_least(validation: RankLedger, test: RankLedger, unread: Collection[int]) -> Choice:
-    """The worst that `choose` could choose on `validation`, if the functions `unread` of it had
-    been read.
+def choose_least(validation: RankLedger, test: RankLedger, lost: EdgeTable) -> Choice:
+    """The worst that `choose` could choose on `validation`, if the edges that are `lost`, since
+    their functions were not read, had been ranked.
 
-    Whatever heads find in these, the best one has at least as many hits in the others as the best
-    there, less the edges of these. Of such heads, the one with the fewest hits on `test` counts:
-    who reads less chooses no better.
+    Whatever heads find of these, the best one has at least as many hits of the others as the best
+    there, less the lost edges. Of such heads, the one with the fewest hits on `test` counts: who
+    reads less chooses no better.
     """
     choice = choose(validation)
     known = validation.counts()
     scored = test.counts()
-    lost = validation.relation[np.isin(validation.function, list(unread))]
-    for relation, edges in zip(*np.unique(lost, return_counts=True)):
-        name = validation.relations[relation]
+    for name, edges in zip(*np.unique(lost.relation_names, return_counts=True)):
         if name not in scored.counts:
             continue
+        heads = choice.setdefault(name, np.zeros((*_BY_RULE_AND_K, 2), int))
         for number, rule in enumerate(RULES):
-            hits = known.hits(name, rule).reshape(-1, WORST_RANK)
             test_hits = scored.hits(name, rule).reshape(-1, WORST_RANK)
-            possible = hits >= hits.max(axis=0) - edges
+            possible = np.ones(test_hits.shape, bool)
+            if name in known.counts:
+                hits = known.hits(name, rule).reshape(-1, WORST_RANK)
+                possible = hits >= hits.max(axis=0) - edges
             of_possible = np.where(possible, test_hits, test_hits.max() + 1)
             worst = of_possible.argmin(axis=0)[_PLACES]
-            choice[name][number] = np.stack(np.divmod(worst, known.heads), axis=-1)
+            heads[number] = np.stack(np.divmod(worst, known.heads), axis=-1)
     return choice
 
 
@@ -206,16 +208,20 @@ def published(ledger: RankLedger, system: str = MODEL) -> ChosenHits:
 
 
 def held_out(
-    validation: RankLedger, test: RankLedger, unread: Collection[int] = (), system: str = MODEL
+    validation: RankLedger,
+    test: RankLedger,
+    edges: EdgeTable | None = None,
+    system: str = MODEL,
 ) -> ChosenHits:
     """The held-out protocol: the heads are chosen on `validation` and scored on `test`.
 
-    `unread`: the functions of `validation` that the model could not read.
+    `edges`: all edges to choose on, of which the model could read those of `validation`.
     Raises what `check_alike` does.
     """
     check_alike(validation, test)
-    if len(unread):
-        return apply(test, choose_least(validation, test, unread), system)
+    lost = None if edges is None else unread(edges, validation)
+    if lost:
+        return apply(test, choose_least(validation, test, lost), system)
     return redrawn(apply(test, choose(validation), system), validation, test)
 
 
@@ -237,6 +243,11 @@ def redrawn(
         return chosen
     means = Redrawn(validation, test, drawn.clusters, best).mean
     return replace(chosen, hits=replace(chosen.hits, redrawn={chosen.system: means}))
+
+
+def unread(edges: EdgeTable, ledger: RankLedger) -> EdgeTable:
+    """The edges of functions that the ledger does not have."""
+    return edges.take(~np.isin(edges.function, ledger.function))
 
 
 def check_alike(validation: RankLedger, test: RankLedger) -> None:

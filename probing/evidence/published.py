@@ -85,7 +85,7 @@ def _by_protocol(results: Mapping[str, Any]) -> Mapping[str, ChosenHits]:
     test = results[SCORED].ledger
     if CHOSEN_ON not in results:
         return {PUBLISHED: published(test)}
-    return hits_by_protocol(results[CHOSEN_ON].ledger, test, ())
+    return hits_by_protocol(results[CHOSEN_ON].ledger, test)
 
 
 def of_masking(results: Mapping[str, Any], _claimed: object) -> Iterator[Numbers]:

@@ -26,8 +26,8 @@ class Instrument:
 
     `runs`: its `Experiment`; `results`: its result, which needs no model, with its ledger and
     settings; `scores`: its rows of the table of all scores, of files and a location of data;
-    `publishes`: the numbers of results; `prints`: what makes the tables and texts of a result that commands print;
-    `submits`: its submission to boards, empty if these do not take it.
+    `publishes`: the numbers of results; `prints`: what makes the tables and texts of a result that
+    commands print; `submits`: its headline on boards, empty if these do not take it.
     """
 
     runs: str
@@ -58,7 +58,7 @@ class Instrument:
         return resolve_name(self.prints)
 
     @property
-    def submission(self) -> Any:
+    def headline(self) -> Any:
         return resolve_name(self.submits)
 
 
@@ -69,7 +69,7 @@ INSTRUMENTS = {
         "probing.evidence.scores:attention_rows",
         "probing.evidence.published:of_attention",
         "probing.report.results:attention",
-        "probing.evidence.submission_attention:AttentionSubmission",
+        "probing.evidence.headlines:ATTENTION",
     ),
     MASKING: Instrument(
         "probing.instruments.masking.mask:Masking",
@@ -77,7 +77,7 @@ INSTRUMENTS = {
         "probing.evidence.scores:masking_rows",
         "probing.evidence.published:of_masking",
         "probing.report.syntaxeval:masking_parts",
-        "probing.evidence.submission_masked:MaskedSubmission",
+        "probing.evidence.headlines:MASKING",
     ),
     SILENCING: Instrument(
         "probing.instruments.silencing.ablate:Ablation",
@@ -99,6 +99,7 @@ INSTRUMENTS = {
         "probing.evidence.scores:preference_rows",
         "probing.evidence.published:of_preference",
         "probing.report.information:preference_parts",
+        "probing.evidence.headlines:PAIRS",
     ),
     SURPRISAL: Instrument(
         "probing.instruments.likelihood.likelihood:Surprising",

@@ -95,12 +95,7 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
 
     `end`: of its name. If nothing can be kept, it is removed when the process ends.
     """
-    cache = folder()
-    try:
-        parent = private(cache) if cache else _until_the_end()
-    except OSError as error:
-        logger.warning("cannot write to the cache: %s", error)
-        parent = _until_the_end()
+    parent = place()
     target = parent / f"{key(made_of)}{end}"
     if not target.is_dir():
         with temporary_folder(parent) as folder_of_work:
@@ -113,6 +108,16 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
                 if not target.is_dir():  # else another process has made it
                     raise
     return target
+
+
+def place() -> Path:
+    """The cache folder or, if nothing can be kept, one that is removed when the process ends."""
+    cache = folder()
+    try:
+        return private(cache) if cache else _until_the_end()
+    except OSError as error:
+        logger.warning("cannot write to the cache: %s", error)
+        return _until_the_end()
 
 
 def _until_the_end() -> Path:

@@ -1,149 +1,194 @@
-"""The board: a comparison of published entries. `probing.report.board` writes it.
+"""The board: models side by side. `probing.report.board` writes it.
 
 The rules, which the page explains:
 
-- *Tables.* Entries share a table only if their settings agree in everything but the model
-  (`Submission.shared`), and they have the same functions, edges or nodes (`Submission.table`).
-  Nothing is ranked across tables.
-- *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model
-  ranks below those that are significantly better and above those that are significantly worse; it
-  is tied with the others. Baselines and the paper's models have no rank.
-- *Claimed and verified.* What entries say is claimed, until this board has run a part of it again
-  (`verified.Checker`).
-- *Conflicts.* Of several entries for one model and revision in a table, verified ones count,
-  otherwise all; where their numbers differ, all are shown, with a remark. So nobody replaces the
-  entry of another.
-- *Remarks* stand at entries with the ledger or the numbers of another model.
-- *Baselines* follow from the data: entries with others are left out.
+- *Verified rows* are runs of whoever makes the board: their numbers are those that came out here,
+  whatever is claimed, which stands beside them where it differs. A forgery gains nothing.
+- *Claimed rows* follow from the ledgers that were sent, on all functions of the data. They stand in
+  a table of their own, at most MOST_CLAIMED of an owner, newest first, and take part in no rank and
+  no test.
+- *Tables.* Rows share one only if their settings agree in everything but the model (`table_of`).
+- *Ranks* are ranges, from a paired test of each two verified models (`ranks`): a model ranks below
+  those that are significantly better and above those that are significantly worse.
 
-The same entries give the same bytes, regardless of their order.
+What follows from a ledger is kept in the cache, and so is each finished part of a run: a board that
+was interrupted goes on, and gives the same bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
-import math
-import os
-import re
-import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from codesyntax_dataset.arguments import Paths, checked
-from codesyntax_dataset.atomic import temporary_folder
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
+from codesyntax_dataset.errors import (
+    CodeSyntaxError,
+    DatasetError,
+    HubError,
+    LedgerError,
+    ModelError,
+    SubmissionError,
+    UnknownName,
+)
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
-from probing.evidence.submission import LARGEST_ENTRY, Submission, Tables, load
-from probing.publish.verified import Checker, RunAgain, ledger_file
-from probing.stats.hits_file import SUFFIX
-from probing.stats.intervals import Estimate, ranks
+from probing.evidence.headlines import Headline, Mean, Means
+from probing.evidence.submission import (
+    check_settings,
+    check_splits,
+    headline_of,
+    name_of,
+    scores,
+    table_of,
+)
+from probing.instruments.registry import INSTRUMENTS
+from probing.models import cache_dir
+from probing.models.location import EMBEDDED_MODELS, reference_of
+from probing.publish import sources as places
+from probing.publish.sources import Found, LeftOut
+from probing.runs.data import read_functions
+from probing.runs.experiment import key_of, run_kept
+from probing.runs.ledger_file import instrument_of
+from probing.runs.records import JsonObject
+from probing.runs.session import Session
+from probing.stats import hits_file
+from probing.stats.intervals import Estimate, family, ranks
 
 logger = logging.getLogger(__name__)
 
-LARGEST_LEDGER = 2 * 2**30
-"""The most bytes of a ledger that a board verifies."""
+MOST_CLAIMED = 10
+"""Claimed rows of one owner in one table."""
 
-CONFLICT = "in conflict with another entry"
+_COMMIT = 40  # digits
 
-
-class LeftOut(NamedTuple):
-    """A file that is not a row of the board, and the reason."""
-
-    file: str
-    reason: str
+Cell = tuple[str, Any]
+"""The name of a mean, and a measure."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoardRow:
-    """An entry, a submission that was read, and what follows from it.
+    """A model and what follows from its results.
 
-    `means`, `differences`: measure, the headline first -> the score of the model, and how much more
-    it is than that of its rival; `shares`: float32 (measures, F), each function's contribution to a
-    mean, by which models are ranked; `verified`: what this board ran again; None: its numbers are
-    claimed; `remarks`: what a reader should know before believing them.
+    `file`: of the submission; `about`: what was run, as of `about_of`; `kept`: the file with the
+    hits; `means`, `differences`: the scores of the model, and how much more they are than those of
+    its rival; `verified`: None for a row that is claimed, else the branch or tag of its weights,
+    empty if it is not on the Hub; `claimed`: of a verified row, the scores that were sent; `ranks`:
+    the first and the last possible rank.
     """
 
     file: str
-    entry: Submission
-    means: Mapping[Any, Estimate]
-    differences: Mapping[Any, Estimate]
-    shares: np.ndarray
-    verified: RunAgain | None = None
-    remarks: tuple[str, ...] = ()
+    about: JsonObject
+    kept: Path
+    means: Mapping[Cell, Estimate]
+    differences: Mapping[Cell, Estimate]
+    verified: str | None = None
+    claimed: Mapping[Cell, Estimate] = field(default_factory=dict)
+    ranks: Mapping[Cell, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, file: str, entry: Submission, verified: RunAgain | None = None) -> BoardRow:
-        means = entry.means(entry.tables)
-        return cls(
-            file,
-            entry,
-            entry.estimates(means, entry.SYSTEM),
-            entry.estimates(means, entry.SYSTEM, entry.RIVAL),
-            _function_shares(means, entry.SYSTEM),
-            verified,
-        )
+    def of(cls, file: str, kept: Path, **more: Any) -> BoardRow:
+        means, about = load(kept)
+        headline = INSTRUMENTS[about["instrument"]].headline
+        own = scores(means, headline.system)
+        over = scores(means, headline.system, headline.rival)
+        return cls(file, about, kept, own, over, **more)
 
     @property
     def model(self) -> str:
-        return str(self.entry.settings.model)
+        return str(self.about["model"])
+
+    @property
+    def made(self) -> JsonObject:
+        """How the ledger on the split that is scored was made."""
+        return self.about["made"]["test"]
 
     @property
     def revision(self) -> str:
-        return str(self.entry.settings.revision)
+        return str(self.made["settings"]["revision"])
 
     @property
     def identity(self) -> tuple[str, str]:
         """Model and revision; the Hub ignores the case of names."""
         return self.model.casefold(), self.revision
 
-    def remarked(self, remarks: Iterable[str]) -> BoardRow:
-        return replace(self, remarks=(*self.remarks, *remarks))
+    @property
+    def table(self) -> str:
+        return json.dumps(self.about["shared"], sort_keys=True)
+
+    @property
+    def hits(self) -> Means:
+        """The means with their hits, read again."""
+        return load(self.kept)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class BoardTable:
-    """Comparable rows, sorted by model. `ranks`: of each row, its measures -> the first and the
-    last possible rank."""
+    """Comparable rows, sorted by model: those that this board `verified`, and those that are
+    `claimed`."""
 
-    name: str
-    rows: list[BoardRow]
-    ranks: list[dict[Any, tuple[int, int]]]
-
-    @property
-    def instrument(self) -> str:
-        return self.rows[0].entry.instrument
+    verified: list[BoardRow]
+    claimed: list[BoardRow]
 
     @property
-    def settings(self) -> Any:
-        """The settings of the first row; all rows agree in those that are not of the model."""
-        return self.rows[0].entry.settings
+    def rows(self) -> list[BoardRow]:
+        return self.verified + self.claimed
 
     @property
     def shared(self) -> dict[str, str]:
-        return self.rows[0].entry.shared
+        """What all rows share."""
+        return self.rows[0].about["shared"]
+
+    @cached_property
+    def name(self) -> str:
+        return name_of(self.shared)
+
+    @property
+    def headline(self) -> Headline:
+        return INSTRUMENTS[self.shared["instrument"]].headline
 
 
 @dataclass
 class Board:
     """Tables, by instrument and config, the largest first; and the files left out. Its length is
-    the number of rows."""
+    the number of rows. `requests`: results repository -> the numbers of its open pull requests."""
 
     tables: list[BoardTable]
     left_out: list[LeftOut]
+    requests: dict[str, list[int]]
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
 
-    def of(self, instrument: str) -> list[BoardTable]:
-        """The tables of an instrument."""
-        return [table for table in self.tables if table.instrument == instrument]
+
+def load(kept: Path) -> tuple[Means, JsonObject]:
+    """The means in a file of the cache, and what they are about."""
+    tables, about = hits_file.load(kept)
+    return {name: Mean(hits, about["chosen"][name]) for name, hits in tables.items()}, about
+
+
+def about_of(results: Mapping[str, Any], model: str, means: Means) -> JsonObject:
+    """What is known of results but their numbers: `made`: split -> how its ledger was made."""
+    result = results["test"]
+    return {
+        "instrument": result.instrument,
+        "model": model,
+        "signature": result.signature,
+        "functions": result.functions,
+        "shared": table_of(result.instrument, result.PROVENANCE.of(result.ledger)),
+        "made": {split: dict(of_split.ledger.settings) for split, of_split in results.items()},
+        "chosen": {name: mean.chosen for name, mean in means.items()},
+    }
 
 
 @checked
@@ -154,256 +199,259 @@ def read(
     verify: bool = False,
     device: str | None = None,
 ) -> Board:
-    """Read entries; files that fail a check are left out with the reason.
+    """Read submissions; those that cannot stand on a board are left out with the reason.
 
     Args:
-        sources: folders, or results repositories on the Hub (`user/results`, or with `@revision`),
-        of which the files
-            of hits in the folder `entries` are read if there is one, otherwise all.
-        data: the location of the dataset, from which functions and baselines of entries must
-            follow.
-        verify: make entries again of the ledgers beside them, in the folder `ledgers`, and run a
-            part of these again.
-        device: as of `probing.verify`.
+        sources: folders of results, or results repositories on the Hub (`user/results`, or with
+            `@revision`).
+        data: the location of the dataset, of which the submissions must be.
+        verify: run each model here.
+        device: where it runs.
 
     Raises:
-        EntryError: for an invalid source, one without such files; and if every file was left out.
+        SubmissionError: for an invalid source, and if nothing can stand on the board.
     """
-    read_entries = _Entries(Checker(data, device), verify)
-    for source in sorted({str(source) for source in sources}):
-        with _opened_source(source) as opened:
-            read_entries.add(source, opened)
-    tables, duplicates = group(read_entries.rows)
-    rows = [row for table in tables for row in table.rows]
-    left_out = sorted(read_entries.left_out + duplicates)
-    if not rows:
-        (file, reason), *others = left_out
-        more = f", and {len(others):,} more files" if others else ""
-        raise EntryError(f"no entry can stand on a board: left out {file} ({reason}){more}")
-    return Board(tables, left_out)
+    reader = _Reader(data, device, verify)
+    requests = {}
+    with ExitStack() as stack:
+        for source in sorted({str(source) for source in sources}):
+            found, refused = places.opened(source, stack)
+            reader.left_out += refused
+            if "/" in source and "@" not in source and not Path(source).exists():
+                requests[source] = [*places.requests_of(source)]
+            reader.add(found)
+    tables = [*_tables(reader.rows)]
+    if not tables:
+        reasons = [f"{file} ({reason})" for file, reason in sorted(reader.left_out)]
+        reasons += [waiting(repo, number) for repo in requests for number in requests[repo]]
+        first = reasons[0] if reasons else "there are no ledgers in " + ", ".join(map(str, sources))
+        more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+        raise SubmissionError(f"nothing can stand on a board: {first}{more}")
+    return Board(tables, sorted(reader.left_out), requests)
 
 
-@dataclass
-class _Entries:
-    """What was read of the sources of a board.
+def waiting(repo: str, number: int) -> str:
+    """What to do about an open pull request."""
+    return (
+        f"pull request {number} of {repo} is open: merge it, or read it as {repo}@refs/pr/{number}"
+    )
 
-    `checker`: checks entries against the dataset; `verify`: whether it runs them again.
-    """
 
-    checker: Checker
-    verify: bool
-    rows: list[BoardRow] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+class _Refuted(SubmissionError):
+    """A submission that is no claim to show, since the Hub's own word is against it."""
 
-    def add(self, source: str, opened: _Source) -> None:
-        """Read the files of a source; raises EntryError if it has nothing to read."""
-        self.left_out += opened.refused
-        entries = opened.folder / "entries"
-        within = opened.folder if entries.is_symlink() or not entries.is_dir() else entries
-        # earlier entries were JSON, and are told as such
-        paths = sorted([*within.rglob(f"*{SUFFIX}"), *within.rglob("*.json")])
-        if not paths and not opened.refused:
-            raise EntryError(
-                f"{source} has no file *{SUFFIX}: expected a folder that `codesyntax export` "
-                "writes, or a results repository that `codesyntax submit --board` contributes to"
-            )
-        for path in paths:
-            name = printable(f"{opened.called}/{path.relative_to(opened.folder).as_posix()}")
+
+class _Reader:
+    """Reads submissions, and runs them if `verify` asks for that."""
+
+    def __init__(self, data: Any, device: str | None, verify: bool):
+        self.data, self.device, self.verify = data, device, verify
+        self.folder = cache_dir.place()
+        self.rows: list[BoardRow] = []
+        self.left_out: list[LeftOut] = []
+        self._claimed: Counter[tuple[str, str]] = Counter()
+        self._own: dict[tuple, BoardRow | CodeSyntaxError] = {}
+        self._whole: dict[str, Any] = {}
+        self._labels = cache(lambda config, split: read_functions(data, config, split).labels)
+
+    def add(self, found: list[Found]) -> None:
+        """Read what was found, the newest first."""
+        for one in sorted(found, key=lambda one: (-one.date, one.called)):
             try:
-                self.rows.append(self._read_row(path, name, opened))
-            except EntryError as error:
-                reason = str(error).replace(str(path), path.name)
-                self.left_out.append(LeftOut(name, printable(reason)))
+                self._add(one)
+            except (SubmissionError, LedgerError, HubError, DatasetError, UnknownName) as error:
+                self.left_out.append(LeftOut(one.called, printable(str(error))))
 
-    def _read_row(self, path: Path, name: str, opened: _Source) -> BoardRow:
-        """Read an entry and check it; raises EntryError for one that is not valid, or refuted."""
-        entry = load(path)
-        self.checker.check(entry)
-        verified = None
-        if self.verify:
+    def _add(self, found: Found) -> None:
+        of_owner = found.owner.casefold(), found.table
+        full = self._claimed[of_owner] >= MOST_CLAIMED
+        if full and not self.verify:
+            raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
+        row = BoardRow.of(found.called, self._kept(found))
+        if self.verify and (own := self._run(row)):
+            if any(other is own for other in self.rows):
+                raise SubmissionError(f"of the same model and settings as {own.file}")
+            self.rows.append(own)
+            return
+        if full:
+            raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
+        self._claimed[of_owner] += 1
+        self.rows.append(row)
+
+    # ------------------------------------------------------------------------------ what is claimed
+
+    def _kept(self, found: Found) -> Path:
+        """The file with what follows from the ledgers of a submission, which are read once; raises
+        SubmissionError or LedgerError if nothing does."""
+        file = self.folder / f"{cache_dir.key(['submission', found.known_by])}.npz"
+        about = _about_in(file)
+        if about is None:
             try:
-                verified = self.checker.again(entry, opened.ledger)
-            except (LedgerError, DatasetError) as error:
-                logger.warning("%s could not be checked: %s", name, printable(str(error)))
-        return BoardRow.of(name, entry, verified)
+                means, about = self._means_of(found)
+            except (SubmissionError, LedgerError) as error:
+                means, about = {}, {"refused": str(error), "made": {}}
+            hits_file.save(file, {name: mean.hits for name, mean in means.items()}, about)
+        if "refused" in about:
+            raise SubmissionError(about["refused"])
+        self._check_labels(about["made"])
+        return file
 
+    def _means_of(self, found: Found) -> tuple[Means, JsonObject]:
+        results: dict[str, Any] = {}
+        for get in found.ledgers.values():
+            path = get()
+            name = instrument_of(path)
+            headline = headline_of(name)
+            result = INSTRUMENTS[str(name)].result.from_file(path)
+            check_settings(result.settings)
+            results[result.settings.split] = result
+        check_splits(results, headline)
+        model = results["test"].settings.model
+        if found.model and model.rpartition("/")[0] and model.casefold() != found.model.casefold():
+            raise SubmissionError(f"it is of {model}, but lies in the folder of {found.model}")
+        made = about_of(results, found.model or model, {})
+        self._check_labels(made["made"])
+        means = headline.means(results, self._things(results["test"]))
+        return means, about_of(results, found.model or model, means)
 
-class _Source(NamedTuple):
-    """The folder with the entries of a source, its name, files that were not downloaded, and digest
-    -> the file of the ledger, if there is one."""
+    def _check_labels(self, made: JsonObject) -> None:
+        """Raise SubmissionError unless ledgers are of the labels of the data."""
+        for split, of_split in made.items():
+            settings = of_split["settings"]
+            if settings["labels"] != self._labels(settings["config"], split):
+                raise SubmissionError("its labels are not those of the data")
 
-    folder: Path
-    called: str
-    refused: list[LeftOut]
-    ledger: Callable[[str], Path | None]
+    def _things(self, result: Any) -> Any:
+        """What there is to find in the data, for results of such settings."""
+        settings = result.settings
+        of_data = ("config", "direction", "node_types")
+        key = repr([result.instrument, *(getattr(settings, name, None) for name in of_data)])
+        if key not in self._whole:
+            headline = INSTRUMENTS[result.instrument].headline
+            self._whole[key] = headline.whole(self.data, settings)
+        return self._whole[key]
 
+    # -------------------------------------------------------------------------------- our own runs
 
-@contextlib.contextmanager
-def _opened_source(source: str) -> Iterator[_Source]:
-    path = Path(source)
-    if os.path.isdir(path):
+    def _run(self, claimed: BoardRow) -> BoardRow | None:
+        """The row of a run of the model here, the same for the same model and settings; None if it
+        cannot be run. Raises _Refuted if its weights are of no branch or tag."""
+        key = claimed.table, claimed.identity
+        if key not in self._own:
+            try:
+                self._own[key] = self._ran(claimed)
+            except CodeSyntaxError as error:
+                self._own[key] = error
+                logger.warning("%s could not be run: %s", claimed.file, printable(str(error)))
+        own = self._own[key]
+        if isinstance(own, _Refuted):
+            raise own
+        return own if isinstance(own, BoardRow) else None
 
-        def beside(digest: str) -> Path | None:
-            file = path / ledger_file(digest)
-            return file if file.is_file() else None
+    def _ran(self, claimed: BoardRow) -> BoardRow:
+        instrument = INSTRUMENTS[claimed.about["instrument"]]
+        reference = _reference(claimed)
+        experiments: dict[str, Any] = {}
+        for split, of_split in claimed.about["made"].items():
+            provenance = instrument.result.PROVENANCE.model_validate(of_split)
+            if not experiments:
+                session = self._session(claimed, provenance.settings)
+            experiments[split] = instrument.experiment.again(provenance, session, self.data)
+        keys = [key_of(experiment) for experiment in experiments.values()]
+        file = self.folder / f"{cache_dir.key(['board', keys, claimed.revision])}.npz"
+        if None in keys or _about_in(file) is None:
+            results = {split: run_kept(experiment) for split, experiment in experiments.items()}
+            if results["test"].settings.revision != claimed.revision:
+                experiments["test"].functions  # noqa: B018 - loads the model
+                if not session.is_of(claimed.revision):
+                    raise ModelError(f"{claimed.model} has other weights than {claimed.revision}")
+            means = instrument.headline.means(results, self._things(results["test"]))
+            about = about_of(results, claimed.model, means)
+            hits_file.save(file, {name: mean.hits for name, mean in means.items()}, about)
+        return BoardRow.of(claimed.file, file, verified=reference, claimed=claimed.means)
 
-        yield _Source(path, path.resolve().name, [], beside)
-    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not (
-        path.name == "entries" or path.parent.exists()
-    ):
-        with temporary_folder(Path(tempfile.gettempdir())) as folder:
-            yield _downloaded(source, folder)
-    else:
-        raise EntryError(
-            f"no folder {source}: expected a folder of entries, which `codesyntax export` writes, or a "
-            "results repository on the Hub, user/results"
+    def _session(self, claimed: BoardRow, settings: Any) -> Session:
+        """The model of a repository, an embedded one, or one in the working directory; never from
+        where a submission says that it is."""
+        name = claimed.model
+        if "/" not in name and name not in EMBEDDED_MODELS and not Path(name).is_dir():
+            raise ModelError(f"{name} is not in the working directory")
+        return Session(
+            name,
+            revision=claimed.revision if len(claimed.revision) == _COMMIT else None,
+            dtype=getattr(settings, "precision", "float32"),
+            device=self.device,
+            max_length=settings.max_length,
         )
 
 
-def _downloaded(source: str, folder: Path) -> _Source:
-    """The entries of a results repository at one commit; ledgers are downloaded when they are asked
-    for."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import RepoFile
-
-    from codesyntax_dataset.network import limit_waiting
-    from probing.publish.client import check_repo, plain_errors
-
-    repo, _, revision = source.partition("@")
-    check_repo(repo)
-    limit_waiting()
-    api = HfApi()
-    with plain_errors(repo):
-        commit = str(api.dataset_info(repo, revision=revision or None).sha)
-        tree = api.list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
-        sizes = {item.path: item.size for item in tree if isinstance(item, RepoFile)}
-
-    def download(name: str) -> Path:
-        with plain_errors(repo):
-            file = api.hf_hub_download(
-                repo, name, repo_type="dataset", revision=commit, local_dir=folder
-            )
-        return Path(file)
-
-    def ledger(digest: str) -> Path | None:
-        name = ledger_file(digest)
-        return download(name) if sizes.get(name, math.inf) <= LARGEST_LEDGER else None
-
-    files = [name for name in sizes if name.endswith(SUFFIX)]
-    inside = [name for name in files if name.startswith("entries/")]
-    refused = []
-    for name in sorted(inside or files):
-        if reason := _refused(name, sizes[name]):
-            refused.append(LeftOut(printable(f"{source}/{name}"), reason))
-        else:
-            download(name)
-    return _Source(folder, source, refused, ledger)
+def _reference(row: BoardRow) -> str:
+    """The branch or tag with the weights of a row; empty for those that are no commit."""
+    if len(row.revision) != _COMMIT:
+        return ""
+    try:
+        reference = reference_of(row.model, row.revision)
+    except Exception as error:  # which one depends on the HTTP client of huggingface_hub
+        reason = " ".join(str(error).split())[:200]
+        raise HubError(
+            f"the Hub does not say which branch of {row.model} has it: {reason}"
+        ) from error
+    if reference is None:
+        raise _Refuted(
+            f"{row.revision} is on no branch or tag of {row.model}, as of a pull request"
+        )
+    return reference
 
 
-def _refused(name: str, size: int) -> str | None:
-    """Why a file of a repository is not downloaded."""
-    parts = PurePosixPath(name).parts
-    if ".." in parts or name.startswith("/") or not re.fullmatch(r"[\w./ -]+", name, re.ASCII):
-        return "not a plain file name: expected letters, digits, and - _ . within the folder"
-    if size > LARGEST_ENTRY:
-        return f"the file is larger than {LARGEST_ENTRY:,} bytes"
+def _about_in(file: Path) -> JsonObject | None:
+    """What a file of the cache is about; None if it is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return hits_file.load(file)[1]
     return None
 
 
-# ----------------------------------------------------------------------------- rows and their ranks
+# ----------------------------------------------------------------------------- tables and their ranks
 
 
-def _function_shares(means: Tables, system: str) -> np.ndarray:
-    """What each function contributes to the means, in their order: float32 (measures, F)."""
-    functions = max((hits.clusters for hits in means.values()), key=len)
-    parts = []
-    for hits in means.values():
-        if hits.counted:
-            added = np.zeros((len(hits.measures), len(functions)), np.float32)
-            added[:, np.searchsorted(functions, hits.clusters)] = hits.contributions(system)
-            parts.append(added)
-    return np.concatenate(parts)
-
-
-def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
-    """The tables of `rows`, the largest of a config first; and the rows that stand in none.
-
-    Of several entries for one model and revision in a table, those that this board verified count,
-    otherwise all; where their numbers differ, all stand there, with a remark.
-    """
-    by_table = defaultdict(list)
-    for row in suspicious(list(rows)):
-        by_table[row.entry.table].append(row)
+def _tables(rows: list[BoardRow]) -> Iterator[BoardTable]:
+    """The tables of rows, the largest of a config first."""
+    by_table: defaultdict[str, list[BoardRow]] = defaultdict(list)
+    for row in rows:
+        by_table[row.table].append(row)
     tables = []
-    left_out: list[LeftOut] = []
-    for name, of_table in by_table.items():
-        by_model = defaultdict(list)
-        for row in sorted(of_table, key=lambda row: row.file):
-            by_model[row.identity].append(row)
-        shown = []
-        for of_model in by_model.values():
-            shown += _rows_shown(of_model, left_out)
-        shown.sort(key=lambda row: (row.model.casefold(), row.entry.signature, row.file))
-        tables.append(BoardTable(name, shown, _ranks_of(shown)))
+    for of_table in by_table.values():
+        of_table.sort(key=lambda row: (row.model.casefold(), row.about["signature"], row.file))
+        verified = [row for row in of_table if row.verified is not None]
+        claimed = [row for row in of_table if row.verified is None]
+        tables.append(BoardTable(_ranked(verified), claimed))
     configs = list(CONFIGS)
-    tables.sort(
-        key=lambda table: (
-            table.instrument,
-            configs.index(table.settings.config),
-            -len(table.rows),
-            table.name,
-        )
+    order = {
+        table.name: (table.shared["instrument"], configs.index(table.shared["config"]))
+        for table in tables
+    }
+    yield from sorted(
+        tables, key=lambda table: (*order[table.name], -len(table.verified), table.name)
     )
-    return tables, left_out
 
 
-def _rows_shown(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
-    """Those rows of one model and revision that a table shows."""
-    verified = [row for row in rows if row.verified]
+def _ranked(rows: list[BoardRow]) -> list[BoardRow]:
+    """Verified rows with their ranks, and with p of differences corrected for all of them (Holm)."""
+    if not rows:
+        return []
+    added: defaultdict[Cell, list[np.ndarray]] = defaultdict(list)
     for row in rows:
-        if verified and not row.verified:
-            why = f"the same model and revision as {verified[0].file}, which this board verified"
-            left_out.append(LeftOut(row.file, why))
-    numbers: dict[str, BoardRow] = {}
-    for row in verified or rows:
-        first = numbers.setdefault(row.entry.numbers, row)
-        if first is not row:
-            why = f"the same model, revision and numbers as {first.file}"
-            left_out.append(LeftOut(row.file, why))
-    if len(numbers) == 1:
-        return [*numbers.values()]
-    return [row.remarked([CONFLICT]) for row in numbers.values()]
-
-
-def suspicious(rows: list[BoardRow]) -> list[BoardRow]:
-    """The same rows; those that may be of another model than they say have remarks."""
-    models: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    signs = []
-    for row in rows:
-        of_row = [("the ledger", digest) for digest in row.entry.digests.values()]
-        of_row.append(("the numbers", row.entry.table + row.entry.numbers))
-        signs.append(of_row)
-        for sign in of_row:
-            models[sign].add(row.model.casefold())
-    remarked = []
-    for row, of_row in zip(rows, signs):
-        others: defaultdict[str, set[str]] = defaultdict(set)
-        for sign in of_row:
-            others[sign[0]] |= models[sign] - {row.model.casefold()}
-        remarks = [
-            f"{what} of {_first_names(sorted(names))}" for what, names in others.items() if names
-        ]
-        remarked.append(row.remarked(remarks))
-    return remarked
-
-
-def _first_names(names: list[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return f"{names[0]} and {len(names) - 1} more"
-
-
-def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int]]]:
-    measures = list(rows[0].means)
-    ranked = [ranks(np.stack(shares)) for shares in zip(*(row.shares for row in rows))]
-    return [dict(zip(measures, of_row)) for of_row in zip(*ranked)]
+        system = INSTRUMENTS[row.about["instrument"]].headline.system
+        for name, mean in row.hits.items():
+            for measure, of_measure in zip(mean.hits.measures, mean.hits.contributions(system)):
+                added[name, measure].append(of_measure.astype(np.float32))
+    ranked: list[dict[Cell, tuple[int, int]]] = [{} for _ in rows]
+    tested: list[dict[Cell, Estimate]] = [{} for _ in rows]
+    for cell in rows[0].means:
+        for place, of_row in zip(ranks(np.stack(added[cell])), ranked):
+            of_row[cell] = place
+        for difference, of_tested in zip(family([row.differences[cell] for row in rows]), tested):
+            of_tested[cell] = difference
+    return [
+        replace(row, ranks=of_row, differences=of_tested)
+        for row, of_row, of_tested in zip(rows, ranked, tested)
+    ]

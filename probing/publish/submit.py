@@ -1,16 +1,15 @@
 """Submit results: open a pull request on the model's repository and, if requested, one on a
 board's.
 
-Everything is checked before anything is sent: the results are complete and not of controls, their
-numbers follow from their ledgers, the model is the one in the repository, the labels are those of
-the dataset on the Hub, and a part of each result is probed or masked again. Results of attention
-probes and of masking may be sent together.
+Sent are results with their ledgers, as they are: a board computes its numbers from the ledgers, or
+runs the model itself. What an honest user may have overlooked is checked before: the results are
+complete and not of controls, their numbers follow from their ledgers, the model is the one in the
+repository, and the labels are those of the dataset on the Hub.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import tempfile
 from collections.abc import Mapping
@@ -31,43 +30,29 @@ from huggingface_hub.errors import EntryNotFoundError
 from codesyntax_dataset.arguments import Paths, checked
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
-from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
-from codesyntax_dataset.tasks import (
-    DIRECTION,
-    MASK_SETTINGS,
-    RESTORED,
-    RULE,
-    TASK_PROTOCOLS,
-    K,
-    mask_task_id,
-    task_id,
-)
-from probing.evidence.gather import EntryResults, results_for_entries, submission_of
-from probing.evidence.submission import Submission
-from probing.evidence.submission_attention import AttentionSubmission
-from probing.evidence.submission_masked import MaskedSubmission
-from probing.evidence.verify import REVISION, verify
-from probing.instruments.masking.hits import ARMS
-from probing.instruments.masking.result import MaskSettings
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.tasks import DIRECTION
+from probing.evidence.headlines import Means
+from probing.evidence.submission import Submission, check_settings, scores, submissions_in
+from probing.models.files import HEAD_MARK
+from probing.models.location import reference_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
-from probing.publish.verified import LEDGERS, ledger_file
-from probing.runs.data import find_data
+from probing.publish.sources import SUBMISSIONS
+from probing.runs.data import find_data, read_functions
 from probing.runs.records import JsonObject
-from probing.runs.settings import Settings
+from probing.runs.session import Session
 
 RESULTS_FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
 
 _DESCRIPTION = (
-    "Results of the model on the tasks of CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked the "
-    "results and run part of them again."
+    "Results of the model on the tasks of CodeSyntax, in percent. Sent by `codesyntax submit`; `codesyntax verify` "
+    "runs them again."
 )
 
 SOURCE_NAME = "CodeSyntax"
 
-
-AnySettings = MaskSettings | Settings
+_COMMIT = 40  # digits
 
 
 class Headline(NamedTuple):
@@ -130,7 +115,7 @@ def submission(
         dataset: the dataset on the Hub with the labels of the results.
         source_url: a page with more about them; by default the board's.
         board: a dataset repository that gets the submissions, also of results that are of no task.
-        device: for running them again.
+        device: where a local model is compared with the one in its repository.
         dry_run: do without the Hub: the data and the model are those of the results, and files have
             neither the dataset's commit nor what is there already.
 
@@ -139,7 +124,7 @@ def submission(
 
     Raises:
         LedgerError: for results that fail a check.
-        EntryError: for what a board would reject.
+        SubmissionError: for what a board would reject.
         HubError: if the Hub cannot be reached.
     """
     for repo in (model, dataset, *([board] if board else [])):
@@ -149,23 +134,25 @@ def submission(
     complete = _complete(results, model)
     commit = None
     if dry_run:
-        folders = [Path(find_data(run.files["test"], run.settings)) for run in complete]
+        folders = [Path(find_data(each.files["test"], each.settings)) for each in complete]
     else:
         commit, data = _dataset_on_the_hub(dataset)
         folders = [data] * len(complete)
-    entries = [submission_of(run, folder) for run, folder in zip(complete, folders)]
-    headlines = _headlines(entries)
-    known = {*headlines} if dry_run else _tasks_of(dataset, folders[0])
-    tasks = {task: headline for task, headline in headlines.items() if task in known}
+    tasks: dict[str, Headline] = {}
+    for each, folder in zip(complete, folders):
+        _check_labels(each, folder)
+        tasks |= _tasks(each, each.means(each.headline.whole(folder, each.settings)))
+    known = {*tasks} if dry_run else _tasks_of(dataset, folders[0])
+    names = " or ".join(tasks) or "for these"
+    tasks = {task: number for task, number in tasks.items() if task in known}
     if not tasks and not board:
         raise HubError(
-            f"{dataset} has no task {' or '.join(headlines) or 'for these'}, its eval.yaml names "
-            f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
-            f"{DIRECTION}"
+            f"{dataset} has no task {names}, its eval.yaml names {', '.join(sorted(known))}: send the results to a "
+            f"board, with --board, or probe heads with --direction {DIRECTION}"
         )
-    for run, folder in zip(complete, folders):
-        location = None if dry_run else _model_on_the_hub(run.settings, model)
-        _run_again(run.files["test"], location, folder, device, dry_run)
+    if not dry_run:
+        for settings in {each.settings.revision: each.settings for each in complete}.values():
+            _check_model(settings, model, device)
     title = _pull_request_title(model, complete)
     api = None if dry_run else client()
     if board and source_url is None:
@@ -174,30 +161,26 @@ def submission(
         EvalResultEntry(
             dataset_id=dataset,
             task_id=task,
-            value=headline.value,
+            value=number.value,
             dataset_revision=commit,
             date=datetime.now(UTC).date().isoformat(),
             source_url=source_url,
             source_name=SOURCE_NAME if source_url else None,
-            notes=headline.notes,
+            notes=number.notes,
         )
-        for task, headline in tasks.items()
+        for task, number in tasks.items()
     ]
     requests = []
     if tasks:
         with plain_errors(model):
-            files: dict[str, str | bytes] = {
-                RESULTS_FILE: _merged(
-                    _there(api, model, "model", RESULTS_FILE), eval_result_entries_to_yaml(ours)
-                )
-            }
-            requests.append(_request(api, model, "model", title, files))
+            there = _there(api, model, "model", RESULTS_FILE)
+            merged = _merged(there, eval_result_entries_to_yaml(ours))
+            requests.append(_request(api, model, "model", title, {RESULTS_FILE: merged}))
     if board:
+        files: dict[str, str | bytes] = {}
+        for each in complete:
+            files |= _files_of(each, f"{SUBMISSIONS}/{model}/{each.name}")
         with plain_errors(board):
-            files = {f"entries/{entry.file_name}": entry.to_bytes() for entry in entries}
-            for run in complete:
-                for result in run.read.values():
-                    files[ledger_file(result.ledger.digest())] = _content(result.ledger)
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
@@ -205,84 +188,61 @@ def submission(
 # ------------------------------------------------------------------------------------------- checks
 
 
-def _results_of(results: Paths, model: str) -> list[EntryResults]:
-    """The results; of several models, those of `model` or of a local model with the name of its
+def _results_of(results: Paths, model: str) -> list[Submission]:
+    """The submissions; of several models, those of `model` or of a local model with the name of its
     repository.
 
-    Raises LedgerError for other instruments, and for several models, none of which is named so.
+    Raises LedgerError for several models, none of which is named so.
     """
-    runs = results_for_entries(results)
-    names = sorted({run.settings.model for run in runs})
+    found = submissions_in(results)
+    names = sorted({each.settings.model for each in found})
     if len(names) < 2:
-        return runs
+        return found
     meant = {model.lower(), model.lower().rpartition("/")[2]}
-    if chosen := [run for run in runs if run.settings.model.lower() in meant]:
+    if chosen := [each for each in found if each.settings.model.lower() in meant]:
         return chosen
     raise LedgerError(
         f"these results are of {', '.join(names)}, and none is of {model}: name the results of one model"
     )
 
 
-def _complete(results: Paths, model: str) -> list[EntryResults]:
-    """The results, after checking that each can be submitted.
+def _complete(results: Paths, model: str) -> list[Submission]:
+    """The submissions, after checking each.
 
     Raises LedgerError for functions or masks other than those of a task, several precisions, and
-    two results for one task; EntryError for what no board takes, such as a partial run.
+    two results for one task; SubmissionError for what no board takes, such as a partial run.
     """
-    runs = _results_of(results, model)
-    seen: dict[str, Path] = {}
-    for run in runs:
-        for split, result in run.read.items():
-            file = run.files[split]
-            settings = result.settings
-            _check_settings(file, settings)
-            _check_skips(file, result.skips)
-        kind = MaskedSubmission if isinstance(run.settings, MaskSettings) else AttentionSubmission
-        kind.check_settings(run.settings)
-        task = _first_task(run.settings)
-        file = run.files["test"]
+    found = _results_of(results, model)
+    seen: dict[tuple, Path] = {}
+    for each in found:
+        for split, result in each.results.items():
+            check_settings(result.settings)
+            _check_asked(each.files[split], result.settings, each.headline.asks(result.settings))
+            _check_skips(each.files[split], result.skips)
+        file = each.files["test"]
+        settings = each.settings
+        task = each.result.instrument, settings.config, getattr(settings, "direction", "")
         if task in seen:
-            raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
+            raise LedgerError(
+                f"{seen[task]} and {file} are both of {' '.join(filter(None, task))}: name one of them"
+            )
         seen[task] = file
-    precisions = {run.settings.dtype for run in runs if not isinstance(run.settings, MaskSettings)}
+    precisions = {each.settings.dtype for each in found if hasattr(each.settings, "dtype")}
     if len(precisions) > 1:
         raise LedgerError(
             f"results of different precisions, {' and '.join(sorted(precisions))}: submit results of one precision"
         )
-    return runs
+    return found
 
 
-def _first_task(settings: AnySettings) -> str:
-    """The id of a task."""
-    if isinstance(settings, MaskSettings):
-        return mask_task_id(settings.config)
-    return task_id(settings.config, HELD_OUT, settings.direction)
-
-
-def _content(ledger: Any) -> bytes:
-    """The file of a ledger that was read, not the one that may be in its place now."""
-    with temporary_folder(Path(tempfile.gettempdir())) as folder:
-        ledger.save(folder / "ledger.parquet")
-        return (folder / "ledger.parquet").read_bytes()
-
-
-def _check_settings(file: Path, settings: AnySettings) -> None:
-    """Raise LedgerError unless a model was asked for all functions of a task, those within the
-    paper's length limit; and unless functions were masked as for a task."""
-    expected: dict[str, Any] = {"max_length": PAPER_LENGTH}
-    if isinstance(settings, MaskSettings):
-        expected = {
-            **MASK_SETTINGS,
-            "node_types": language_of(settings.config).node_types,
-            "split": "test",
-        }
-    for name, value in expected.items():
-        claimed = getattr(settings, name, value)
+def _check_asked(file: Path, settings: Any, asked: Mapping[str, Any]) -> None:
+    """Raise LedgerError unless a model was asked for what a task needs."""
+    for name, value in asked.items():
+        claimed = getattr(settings, name)
         if claimed != value:
             option = f"--{name.replace('_', '-')}"
-            asked = _as_argument(value)
-            needed = f"{option} {asked}" if asked else f"no {option}"
             used = f"{option} {_as_argument(claimed)}"
+            needed = f"{option} {_as_argument(value)}"
             raise LedgerError(
                 f"{file} was made with {used}, but a task needs {needed}: run it again so"
             )
@@ -303,8 +263,35 @@ def _check_skips(file: Path, skips: Mapping[str, int]) -> None:
         ):
             raise LedgerError(
                 f"{file} lacks the functions of {reason}, all that the model reads, but a task scores all of at most "
-                f"{PAPER_LENGTH}: its scores compare on a board alone (codesyntax report, then codesyntax board)"
+                f"{PAPER_LENGTH}: its scores compare on a board alone (codesyntax board)"
             )
+
+
+def _check_labels(submission: Submission, data: Path) -> None:
+    for split, result in submission.results.items():
+        here = read_functions(data, result.settings.config, split).labels
+        if result.settings.labels != here:
+            raise LedgerError(
+                f"{submission.files[split]} is of the labels {result.settings.labels}, but {data.name} has {here}: "
+                "run it again on the dataset that is named"
+            )
+
+
+def _files_of(submission: Submission, folder: str) -> dict[str, str | bytes]:
+    """The files of a submission: what was read, without places of this computer."""
+    files: dict[str, str | bytes] = {}
+    for result in submission.results.values():
+        name = f"{folder}/{result.settings.name}"
+        files[f"{name}.json"] = result.to_json()
+        files[f"{name}.ledger.parquet"] = _content(result.ledger)
+    return files
+
+
+def _content(ledger: Any) -> bytes:
+    """The file of a ledger that was read, not the one that may be in its place now."""
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        ledger.save(folder / "ledger.parquet")
+        return (folder / "ledger.parquet").read_bytes()
 
 
 def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
@@ -334,80 +321,50 @@ def _tasks_of(dataset: str, data: Path) -> set[str]:
         ) from error
 
 
-def _headlines(entries: list[Submission]) -> dict[str, Headline]:
-    """By task id."""
-    headlines: dict[str, Headline] = {}
-    for entry in entries:
-        if isinstance(entry, AttentionSubmission):
-            headlines |= _of_heads(entry)
-        elif isinstance(entry, MaskedSubmission):
-            headlines |= _of_masks(entry)
-    return headlines
+def _tasks(submission: Submission, means: Means) -> dict[str, Headline]:
+    """Task -> the number, with what the best rival has in the notes."""
+    headline = submission.headline
+    own = scores(means, headline.system)
+    rivals = scores(means, headline.rival)
+    tasks = {}
+    for name in means:
+        task = headline.task(submission.settings, name)
+        cell = name, headline.measure
+        if task and cell in own:
+            rival = f"{headline.rival} {rivals[cell].value:.2f}"
+            notes = f"{submission.result.signature}; {rival}"
+            tasks[task] = Headline(round(own[cell].value, 2), notes)
+    return tasks
 
 
-def _of_heads(entry: AttentionSubmission) -> dict[str, Headline]:
-    """The top-1 UAS of held-out heads; and beyond offsets, with what the best rival finds there."""
-    headlines = {}
-    scores = entry.scores(entry.SYSTEM)
-    rivals = entry.scores(entry.RIVAL)
-    for mean in TASK_PROTOCOLS:
-        task = task_id(entry.settings.config, mean, entry.settings.direction)
-        score = scores.get((mean, RULE, K))
-        if score is None and mean == BEYOND_OFFSET:
-            continue
-        if score is None:
-            raise LedgerError(
-                f"there is no number for {task}: no relation that counts has edges to choose a head on"
-            )
-        notes = entry.signature
-        if mean == BEYOND_OFFSET:
-            notes += f"; best baseline there {round(rivals[mean, RULE, K].value, 2)}"
-        headlines[task] = Headline(round(score.value, 2), notes)
-    return headlines
+def _check_model(settings: Any, model: str, device: str | None) -> None:
+    """Raise LedgerError unless results are of a model in the repository: of a commit on a branch or
+    tag, or of weights, configuration and tokenizer with the digest of those there."""
+    from probing.models.identity import is_revision  # torch takes seconds to import
 
-
-def _of_masks(entry: MaskedSubmission) -> dict[str, Headline]:
-    """T1, with T0 and the effect in the notes."""
-    task = mask_task_id(entry.settings.config)
-    t1, t0 = (round(entry.scores(arm)[RESTORED].value, 2) for arm in ARMS)
-    effect = entry.scores(*ARMS)[RESTORED]
-    notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect.value:.2f}"
-    notes += "" if math.isnan(effect.low) else f" ({effect.low:.2f} to {effect.high:.2f})"
-    return {task: Headline(t1, notes)}
-
-
-def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
-    """A folder with the files of the model's repository, or None if the result names that."""
-    if settings.model.lower() == model.lower():  # as the Hub finds repositories
-        return None
-    # a local model is tied to the repository by the digest of its weights, configuration and
-    # tokenizer
-    patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
-    below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
     with plain_errors(model):
-        return client().snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
-
-
-def _run_again(
-    file: Path,
-    model: str | None,
-    data: Path | str,
-    device: str | None,
-    dry_run: bool,
-) -> None:
-    """Raise LedgerError unless a result comes out again."""
-    verification = verify(file, model=model, data=str(data), device=device)
-    failed = [check.name for check in verification.checks if not check.passed]
-    if failed and not (dry_run and failed == [REVISION]):
-        raise LedgerError(f"{file}: {verification.verdict} ({verification.reason})")
+        if len(settings.revision) == _COMMIT:
+            same = settings.model.lower() == model.lower()  # as the Hub finds repositories
+            if same and reference_of(model, settings.revision):
+                return
+            raise LedgerError(
+                f"{settings.revision} of {settings.model} is on no branch or tag of {model}: probe that again"
+            )
+    session = Session(model, device=device, max_length=settings.max_length)
+    loaded = session.scoring_model() if HEAD_MARK in settings.revision else session.encoder()
+    if not is_revision(loaded, settings.revision):
+        raise LedgerError(
+            f"{model} has other weights, another configuration or another tokenizer than {settings.model}, which was "
+            "run: send these first, or run what is there"
+        )
 
 
 # ---------------------------------------------------------------------------------------- the files
 
 
-def _pull_request_title(model: str, runs: list[EntryResults]) -> str:
+def _pull_request_title(model: str, sent: list[Submission]) -> str:
     """The same for the same results, so that pull requests are found again."""
-    signatures = sorted(result.signature for run in runs for result in run.read.values())
+    signatures = sorted(result.signature for each in sent for result in each.results.values())
     digest = hashlib.sha256("".join(signatures).encode()).hexdigest()
     return f"CodeSyntax results of {model} [{digest[:8]}]"
 
@@ -426,13 +383,13 @@ def _open_pull_requests(api: HfApi, repo: str, kind: str, title: str) -> list:
 def _request(
     api: HfApi | None, repo: str, kind: str, title: str, files: dict[str, str | bytes]
 ) -> PullRequest:
-    """With those files that are not there already; ledgers are named by their content. Without
-    `api`: all."""
+    """With those files that are not there already; folders of submissions are named by their
+    content. Without `api`: all."""
 
     def there(path: str, content: str | bytes) -> bool:
         if api is None:
             return False
-        if path.startswith(LEDGERS):
+        if path.startswith(SUBMISSIONS):
             return api.file_exists(repo, path, repo_type=kind)
         data = content.encode() if isinstance(content, str) else content
         return _there(api, repo, kind, path) == data

@@ -320,6 +320,26 @@ def run_again(experiment: Experiment[F, R]) -> R:
             return _whole_result(experiment, parts)
 
 
+def run_kept(experiment: Experiment[F, R]) -> R:
+    """The result of an experiment, from the cache or as of `run_again`, and then kept there."""
+    slot = _slot(experiment)
+    if slot is None:
+        return run_again(experiment)
+    known: Any = slot.load(partial(experiment.RESULT.from_file, data_folder=experiment.data.folder))
+    if known is not None:
+        return known
+    result: Any = run_again(experiment)
+    slot.save(result.ledger.save, experiment.session.contents)
+    return result
+
+
+def key_of(experiment: Experiment) -> str | None:
+    """A digest of all that an experiment depends on, by which the cache finds it; None if it keeps
+    nothing of it."""
+    slot = _slot(experiment)
+    return slot and slot.key
+
+
 def checked_shard(shard: str | None, output: Path | None, processes: Processes) -> Shard | None:
     """The shard of this name, if one is asked for; raises ArgumentError for a text that names none,
     and where there can be none."""

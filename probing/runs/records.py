@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from codesyntax_dataset import safe_files
-from codesyntax_dataset.errors import CodeSyntaxError, EntryError
+from codesyntax_dataset.errors import CodeSyntaxError, SubmissionError
 
 PLAIN = "[ -;=?-~]"
 """A pattern for one printable ASCII character except < and >."""
@@ -134,38 +134,40 @@ def read(path: Path, most: int) -> bytes:
         with safe_files.opened(path) as file:
             return file.read(most + 1)
     except (OSError, ValueError) as error:
-        raise EntryError(f"the file cannot be read: {error}") from error
+        raise SubmissionError(f"the file cannot be read: {error}") from error
 
 
 def parse(data: bytes, most: int) -> Any:
     """Parse a JSON value of at most `most` bytes."""
     if len(data) > most:
-        raise EntryError(f"the file is larger than {most:,} bytes")
+        raise SubmissionError(f"the file is larger than {most:,} bytes")
     try:
         return json.loads(
             data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant
         )
-    except EntryError:
+    except SubmissionError:
         raise
     except RecursionError as error:
-        raise EntryError("the JSON is nested too deeply") from error
+        raise SubmissionError("the JSON is nested too deeply") from error
     except ValueError as error:
-        raise EntryError(f"the file is not JSON in UTF-8: {error}") from error
+        raise SubmissionError(f"the file is not JSON in UTF-8: {error}") from error
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
     if len(pairs) > _MOST_FIELDS:  # each unknown one is looked at when the fields are checked
-        raise EntryError(f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}")
+        raise SubmissionError(
+            f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}"
+        )
     fields = {}
     for name, value in pairs:
         if name in fields:
-            raise EntryError(f"the field {shown(name)} occurs twice")
+            raise SubmissionError(f"the field {shown(name)} occurs twice")
         fields[name] = value
     return fields
 
 
 def _no_constant(name: str) -> None:
-    raise EntryError(f"{name} is not a number in JSON")
+    raise SubmissionError(f"{name} is not a number in JSON")
 
 
 def shown(value: Any) -> str:

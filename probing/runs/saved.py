@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
-from codesyntax_dataset.errors import CodeSyntaxError, EntryError, LedgerError
+from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, SubmissionError
 from probing.runs.clusters import read_repositories
 from probing.runs.ledger_file import without
 from probing.runs.records import Count, JsonObject, Record, explain, parse
@@ -227,7 +227,7 @@ class Result(Record, Generic[L]):
         if there is none."""
         try:
             return cls.model_validate(parse(text.encode(), LARGEST_RESULT))
-        except EntryError as error:
+        except SubmissionError as error:
             raise LedgerError(str(error)) from error
         except ValidationError as error:
             raise LedgerError(explain(error, "the result")) from error
@@ -444,7 +444,7 @@ def _object(text: str) -> JsonObject:
     """The object in a text of JSON; empty if there is none."""
     try:
         fields = parse(text.encode(), LARGEST_RESULT)
-    except EntryError:
+    except SubmissionError:
         return {}
     return fields if isinstance(fields, dict) else {}
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from support.commands import python, run
-from support.evidence.masked_entries import masked
+from support.evidence.masked import masked
 
 import probing
 from codesyntax_dataset.errors import ModelError

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import SubmissionError
 
 FIELDS = {"b": {"y": 1, "x": 2}, "a": [3, 4]}
 DIGEST = hashlib.sha256(b'{"a": [3, 4], "b": {"x": 2, "y": 1}}').hexdigest()
@@ -40,7 +40,7 @@ def test_fields_in_another_order_are_the_same_content(order):
     ],
 )
 def test_altered_content_is_refused(altered):
-    with pytest.raises(EntryError, match="its content was altered: the digest does not match"):
+    with pytest.raises(SubmissionError, match="its content was altered: the digest does not match"):
         without_checksum(altered)
 
 

@@ -6,16 +6,14 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from support.evidence.entries import entry_of, whole_splits
 
-from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.errors import LedgerError
 from probing import probe
 from probing.evidence.baselines import baseline
 from probing.evidence.gather import PUBLISHED_FIRST, alike, find, gather
 from probing.evidence.protocols import MEASURES
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
-from probing.runs.data import find_data, load_functions
 from probing.runs.saved import ledger_path
 
 
@@ -79,29 +77,6 @@ def test_scores_agree_with_what_they_are_made_of(evidence, few_functions):
         tested = model.comparisons[protocol].mean.at(place)
         assert tested.value == pytest.approx(mean - best)
         assert tested.low <= tested.value <= tested.high
-    made = entry_of(model)
-    edges = made.tables["published"].n.sum()
-    assert (made.functions, edges) == (result.functions, len(result.ledger))
-
-
-@pytest.mark.slow
-def test_an_entry_names_the_ledger_as_it_is_in_its_file(evidence, monkeypatch):
-    """Though heads are chosen on its short functions alone: all of it is run again."""
-    model = evidence[0]
-    result = model.probed.validation
-    monkeypatch.setattr("probing.evidence.gather.SHORT_CODE", 300)
-    whole_splits.cache_clear()
-    made = entry_of(model)
-    settings = result.settings
-    data = find_data(model.probed.files["test"], settings)
-    whole = whole_splits(data, settings.config, settings.direction)
-    chosen_on = whole.edges["validation"]
-    assert chosen_on.settings.functions < result.functions
-    codes = load_functions(data, "python", "validation")[0]["code"].to_pylist()
-    assert max(len(codes[place]) for place in chosen_on.function) <= 300
-    whole_splits.cache_clear()
-    assert made.digests["validation"] == result.ledger.digest()
-    assert made.chosen_on.functions == result.functions
 
 
 @pytest.mark.slow
@@ -109,8 +84,6 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
     (control,) = [one for one in evidence if one.probed.test.settings.control]
     assert control.comparisons == {}
-    with pytest.raises(EntryError, match="a control is not a model"):
-        entry_of(control)
 
 
 @pytest.mark.slow
@@ -164,5 +137,6 @@ def test_results_from_before_there_were_controls(results, evidence, few_function
             del ledger.settings["settings"][name]
         ProbeResult.from_ledger(ledger).save(tmp_path)
     (old,) = gather(find([tmp_path]), few_functions)
-    expected, found = entry_of(evidence[0]), entry_of(old, few_functions)
-    assert found.model_copy(update={"ledgers": expected.ledgers}).difference(expected) is None
+    (now,) = gather([evidence[0].probed], few_functions)
+    for protocol, chosen in now.hits.items():
+        assert [*old.hits[protocol].hits.content()] == [*chosen.hits.content()]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 
 import datasets
 import numpy as np
 import pytest
-from support.attacks.entries import renamed
-from support.evidence.entries import entry_of
-from support.evidence.hits_files import opened, written
 
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import SubmissionError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
-from probing.evidence import submission
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
-from probing.evidence.gather import find, gather
 from probing.instruments.attention.probe import probe
+from probing.instruments.attention.result import ProbeResult
+from probing.publish.board import read
 from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
@@ -161,14 +159,16 @@ def test_a_report_on_sentences_speaks_of_sentences_and_not_of_keywords(
 
 
 @pytest.mark.slow
-def test_an_entry_of_sentences_is_read_again(tiny_model, sentences, tmp_path):
+def test_sentences_stand_on_a_board(tiny_model, sentences, tmp_path):
     """With relations of any name that a treebank may have, such as `nsubj:pass`, but no others."""
+    results = {}
     for split in ("test", "validation"):
-        probe(str(tiny_model), sentences, "german", split, output=tmp_path)
-    (one,) = gather(find([tmp_path]), sentences)
-    entry = opened(entry_of(one).to_bytes())
-    assert submission.load(written(entry)).difference(entry_of(one)) is None
-    for protocol in entry["tables"]:
-        renamed(entry, protocol, "nsubj:pass", "nsubj->pass")
-    with pytest.raises(EntryError, match="expected a relation of german"):
-        submission.load(written(entry))
+        results[split] = probe(str(tiny_model), sentences, "german", split)
+        results[split].save(tmp_path / "sent")
+    (table,) = read([tmp_path / "sent"], sentences).tables
+    assert "nsubj:pass" in table.rows[0].hits["published"].hits.names
+    ledger = results["test"].ledger
+    names = [name.replace("nsubj:pass", "nsubj->pass") for name in ledger.relations]
+    ProbeResult.from_ledger(dataclasses.replace(ledger, relations=names)).save(tmp_path / "sent")
+    with pytest.raises(SubmissionError, match="the edges on test are not those of the data"):
+        read([tmp_path / "sent"], sentences)

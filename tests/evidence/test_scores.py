@@ -9,7 +9,7 @@ import pandas
 import pytest
 from conftest import ROOT
 from support.commands import run
-from support.evidence.masked_entries import masked
+from support.evidence.masked import masked
 from support.references import plain_intervals
 
 import probing

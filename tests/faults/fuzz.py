@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from support.evidence.entries import entry_of
 from support.models import cubert_release
 
 from codesyntax_dataset import annotate, check, corpus, tokenize
@@ -37,7 +36,7 @@ from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.safe_files import LONGEST_FUNCTION
 from codesyntax_dataset.schema import Skips
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence import gather, submission
+from probing.evidence import gather
 from probing.instruments.attention import errors
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import load as load_result
@@ -286,11 +285,6 @@ def masked(folder: Path) -> None:
     mask(TINY, SMALL / "zoo", limit=2, draws=1, node_types=["parameters"], output=folder)
 
 
-def entry(folder: Path) -> None:
-    (evidence,) = gather.gather(gather.find([SMALL / "results"]), SMALL / "zoo")
-    files({"one.hits.parquet": entry_of(evidence, SMALL / "zoo").to_bytes()})(folder)
-
-
 def checkpoint(folder: Path) -> None:
     variables = cubert_release.variables(8, 1, 8).items()
     few = {name: values for name, values in variables if values.size < 5000}
@@ -357,14 +351,10 @@ FORMATS = {
         [lambda folder: MaskResult.load(next(folder.glob("*.json")))],
         [lambda folder: MaskResult.load(next(folder.glob("*.json"))).to_json()],
     ),
-    "entry": Format(
-        entry,
-        "*",
-        [
-            lambda folder: submission.load(only(folder).read_bytes()),
-            lambda folder: board.read([folder], str(SMALL / "zoo")),
-        ],
-        [lambda folder: submission.load(only(folder).read_bytes()).numbers],
+    "board": Format(
+        copied(SMALL / "results"),
+        "*.parquet",
+        [lambda folder: board.read([folder], str(SMALL / "zoo"))],
     ),
     "dataset": Format(dataset, "**/*.*", [rows, check.check_folder], [rows]),
     "tokenizer": Format(

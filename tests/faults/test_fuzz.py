@@ -23,7 +23,13 @@ from pydantic import TypeAdapter, ValidationError
 from support.cpu_time import within
 
 from codesyntax_dataset import annotate, corpus
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError, ModelError, ParseError
+from codesyntax_dataset.errors import (
+    DatasetError,
+    LedgerError,
+    ModelError,
+    ParseError,
+    SubmissionError,
+)
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.schema import Skips
@@ -57,7 +63,7 @@ def test_random_inputs_are_read_or_refused(target, data):
 
 def test_json_is_parsed_up_to_its_most_bytes():
     assert parse(b"[1, 2, 34]", 10) == [1, 2, 34]
-    with pytest.raises(EntryError, match="the file is larger than 10 bytes"):
+    with pytest.raises(SubmissionError, match="the file is larger than 10 bytes"):
         parse(b"[1, 2, 345]", 10)
 
 
@@ -130,7 +136,7 @@ def test_a_name_that_is_half_of_a_character_is_explained():
     kind = TypeAdapter(Annotated[dict[str, int], exactly(["a"])])
     with pytest.raises(ValidationError) as wrong:
         kind.validate_python({"a": 1, "\udfff": 2})
-    assert explain(wrong.value, "the entry") == "the entry has an unknown field '\\udfff'"
+    assert explain(wrong.value, "the file") == "the file has an unknown field '\\udfff'"
 
 
 def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):

@@ -13,12 +13,12 @@ from huggingface_hub import constants
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import network
-from codesyntax_dataset.errors import CodeSyntaxError, EntryError
+from codesyntax_dataset.errors import CodeSyntaxError, SubmissionError
 from probing.publish import board
 
 pytestmark = pytest.mark.slow
 
-ENTRY = "entries/one.hits.parquet"
+LEDGER = f"submissions/user/model/python.attention.{'0' * 12}.{'1' * 12}/one.ledger.parquet"
 
 
 def hangs(handler):
@@ -85,7 +85,7 @@ def hub(monkeypatch, tmp_path):
     with LoopbackHub() as hub:
         hub.stopped = threading.Event()
         hub.connect(monkeypatch, tmp_path / "cache")
-        hub.add("user/results", {ENTRY: b"{}"})
+        hub.add("user/results", {LEDGER: b"{}"})
         monkeypatch.setenv("HF_TOKEN", "hf_secret")
         yield hub
         hub.stopped.set()
@@ -109,12 +109,14 @@ def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
 
 
 @pytest.mark.parametrize(
-    "name", [*(f"{place}evil.hits.parquet" for place in ("../../", "/tmp/", "..\\", "\x1b[2J"))]
+    "name", [*(f"{place}evil.ledger.parquet" for place in ("../../", "/tmp/", "..\\", "\x1b[2J"))]
 )
 def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hostile(hub, lists(name))
-    with pytest.raises(EntryError, match=r"evil.hits.parquet \(not a plain file name") as refused:
+    with pytest.raises(
+        SubmissionError, match=r"evil.ledger.parquet \(expected submissions/USER/MODEL"
+    ) as refused:
         board.read(["user/results"], "data")
     assert str(refused.value).isprintable()
     assert not any("evil" in name for _, _, names in os.walk(tmp_path) for name in names)
@@ -138,6 +140,6 @@ def test_a_token_does_not_follow_to_another_server(hub):
     with LoopbackHub() as hub_of_others:
         hostile(hub, redirects)
         hostile(hub_of_others, listens)
-        with pytest.raises(EntryError, match="the file is no hits file"):
+        with pytest.raises(SubmissionError, match="boards take"):
             board.read(["user/results"], "data")
     assert seen == [None]

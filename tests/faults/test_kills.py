@@ -43,8 +43,7 @@ EARLIER = (
     "build --source code --config python --output data",
     _PROBE,
     f"{_MASK} --limit 2",
-    "export results --output entries",
-    "board entries --data data --output board",
+    "board results --data data --output board",
 )
 """What has been done before."""
 
@@ -52,7 +51,7 @@ COMMANDS = {
     "build": "build --source code --config python --config python_exact --output data",
     "probe": f"{_PROBE} --max-length 300",
     "mask": f"{_MASK} --limit 9",
-    "board": "board entries --data data --output board",
+    "board": "board results --data data --output board",
 }
 """What is done then: every output has an earlier one, which it replaces or stands beside."""
 
@@ -104,7 +103,7 @@ class World:
         for arguments in EARLIER:
             assert self.run(arguments) == 0, self.log.read_text()
         # which the next board says that it leaves out
-        (self.place / "entries/another.hits.parquet").write_bytes(b"no entry")
+        (self.place / "results/another.ledger.parquet").write_bytes(b"no ledger")
         self.place.rename(self._start)
 
     def again(self):

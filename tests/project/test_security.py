@@ -19,7 +19,7 @@ SECURITY = (ROOT / ".github/SECURITY.md").read_text(encoding="utf-8")
 @pytest.mark.slow
 def test_the_limits_are_those_of_the_code():
     from probing.models import untrusted
-    from probing.publish import board
+    from probing.publish import sources
 
     for limit in (
         f"{safe_files.LONGEST_FUNCTION:,} characters",
@@ -31,8 +31,7 @@ def test_the_limits_are_those_of_the_code():
         f"{safe_files._LEAST >> 20} MiB, or {safe_files._PACKED_ALIKE} times",
         f"Parquet, also {batches.LARGEST_ROW_GROUP >> 30} GiB",
         f"{untrusted.MOST_PARTS:,} layers times experts",
-        f"a board | entries of {board.LARGEST_ENTRY >> 20} MiB",
-        f"a ledger {board.LARGEST_LEDGER >> 30} GiB",
+        f"a ledger {sources.LARGEST_LEDGER >> 30} GiB",
         f"{network.LONGEST_WAIT:.0f} seconds for each part",
     ):
         assert limit in SECURITY, limit

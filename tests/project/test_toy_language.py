@@ -26,9 +26,8 @@ from codesyntax_dataset.languages import (
 )
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
-from probing.evidence import submission
 from probing.evidence.baselines import baseline
-from probing.publish.export import export
+from probing.publish import board
 from probing.report.findings import read_findings
 from probing.report.folder import markdown
 from probing.report.report import sections
@@ -136,8 +135,8 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     run(*probe, "sums --split validation --split test --output", tmp_path / "results")
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
-    (entry,) = export([tmp_path / "results"], tmp_path / "entries", data=data)
-    assert submission.load(entry).settings.config == "sums"
+    (table,) = board.read([tmp_path / "results"], str(data)).tables
+    assert table.shared["config"] == "sums"
     report = markdown(sections([found]))
     for relation in sums.relation_names:
         assert found.relations(subject.name, "held-out")[relation].items == 36

@@ -1,75 +1,68 @@
-"""The board: what may stand in one table, ranks, what is left out, and the page in a browser."""
+"""The board: what may stand in one table, ranks, what is left out, and its files."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import re
-from pathlib import Path
+import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from support.evidence.entries import MODELS, of_model, settled
-from support.evidence.hits_files import written
+from support.commands import run
+from support.evidence.models import named, other_model, save
 from support.files import contents, csv_rows
-from support.hub.loopback_hub import LoopbackHub
 
-from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
-from codesyntax_dataset.safe_files import printable
-from probing.cli import main
-from probing.evidence.submission import load
+from codesyntax_dataset.errors import CodeSyntaxError
+from probing import mask
+from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.result import ProbeResult
+from probing.models.location import TINY
 from probing.publish import board
-from probing.publish.board import (
-    CONFLICT,
-    Board,
-    BoardRow,
-    LeftOut,
-    group,
-    read,
-)
-from probing.publish.verified import Checker, RunAgain
-from probing.report.board import save
-from probing.stats.hits_file import SUFFIX
+from probing.publish.board import MOST_CLAIMED, read
+from probing.report.board import save as save_board
+from probing.runs.saved import ledger_path
 from probing.stats.intervals import ranks
 
 pytestmark = pytest.mark.slow
 
-FILES = ("README.md", "report.md", "index.html")
 
-
-DATA = "data"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def of_any_data():
-    """Entries need not be of the data, which has tests of its own (`test_verified.py`)."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checker, "check", lambda self, entry: None)
-        yield
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """What follows from ledgers is kept there."""
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
-def python(evidence):
-    """The entry of a model much like the tiny one on Python, under another name."""
-    return of_model(evidence, "user/base", 0.5)
+def results(evidence):
+    """The results of the tiny model."""
+    return {"test": evidence.probed.test, "validation": evidence.probed.validation}
 
 
-def row_of(fields, file="file"):
-    return BoardRow.of(file, load(written(fields)))
+@pytest.fixture(scope="module")
+def data(few_functions):
+    return str(few_functions)
 
 
-def write(folder, entries):
-    """A folder of entries: name -> entry."""
-    for name, entry in entries.items():
-        file = folder / "entries" / f"{name}{SUFFIX}"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(written(entry))
-    return folder
+@pytest.fixture
+def run_here(monkeypatch):
+    """Boards find what is claimed when they run a model, which costs none; but for those in the returned list."""
+    gone = []
+
+    def ran(self, claimed):
+        if claimed.model in gone:
+            raise board.ModelError("it is gone")
+        return dataclasses.replace(claimed, verified="main", claimed=claimed.means)
+
+    monkeypatch.setattr(board._Reader, "_ran", ran)
+    return gone
 
 
-def stem(file):
-    return Path(file).name.removesuffix(SUFFIX)
+FIRST = ("held-out", ("first", 1))
+
+
+def models(rows):
+    return [row.model for row in rows]
 
 
 def test_ranks_are_ranges_by_hand():
@@ -80,360 +73,288 @@ def test_ranks_are_ranges_by_hand():
     assert ranks(base[None]) == [(1, 1)]
 
 
-def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
-    entries = {
-        "base": python,
-        "other": of_model(evidence, "user/other", 0.2),
-        # each decoder has a token of its own in front
-        "begins": settled(python, "user/begins", begin=7),
-        "config": settled(python, "user/base", config="python_with_new_lines"),
-        "dtype": settled(python, "user/base", dtype="bfloat16"),
-        "length": settled(python, "user/base", max_length=510),
-        "direction": settled(python, "user/base", direction="dependent-to-head"),
+def test_claimed_rows_take_no_part_in_ranks_and_tests(results, data, tmp_path, run_here):
+    """Two models that ran have the ranks 1 and 2, beside ten copies of the loser, which are gone."""
+    loser, winner = named(results, "user/loser"), other_model(results, "user/winner", 0.9)
+    for model in (loser, winner):
+        save(model, tmp_path / "sent")
+    (alone,) = read([tmp_path / "sent"], data, verify=True).tables
+    for number in range(MOST_CLAIMED):
+        run_here.append(f"copies/number-{number}")
+        save(named(results, run_here[-1]), tmp_path / "sent")
+    (table,) = read([tmp_path / "sent"], data, verify=True).tables
+    assert models(table.verified) == ["user/loser", "user/winner"]
+    assert len(table.claimed) == MOST_CLAIMED
+    assert [row.ranks[FIRST] for row in table.verified] == [(2, 2), (1, 1)]
+    assert all(row.ranks == {} for row in table.claimed)
+    for before, now in zip(alone.verified, table.verified):
+        assert before.differences == now.differences and before.ranks == now.ranks
+
+
+def test_p_is_corrected_for_the_models_that_ran(results, data, tmp_path, run_here):
+    """Of two models, the smaller p is doubled (Holm)."""
+    save(named(results, "user/base"), tmp_path / "one")
+    (alone,) = read([tmp_path / "one"], data, verify=True).tables
+    save(other_model(results, "user/other", 0.9), tmp_path / "one")
+    (table,) = read([tmp_path / "one"], data, verify=True).tables
+    known = {row.model: row for row in table.verified}
+    uncorrected = {
+        name: board.BoardRow.of("file", row.kept).differences[FIRST].p
+        for name, row in known.items()
     }
-    found = read([write(tmp_path, entries)], DATA)
+    smaller = min(uncorrected, key=uncorrected.get)
+    assert known[smaller].differences[FIRST].p == pytest.approx(min(1, 2 * uncorrected[smaller]))
+    assert alone.verified[0].differences[FIRST].p == pytest.approx(uncorrected["user/base"])
+
+
+def test_a_table_has_what_compares_and_nothing_else(results, data, tmp_path):
+    others = {
+        "user/base": {},
+        "user/begins": {"begin": 7},  # each decoder has a token of its own in front
+        "user/dtype": {"dtype": "bfloat16"},
+        "user/length": {"max_length": 510},
+    }
+    for name, settings in others.items():
+        save(named(results, name, **settings), tmp_path / "sent")
+    found = read([tmp_path / "sent"], data)
     assert found.left_out == []
-    tables = sorted(sorted(stem(row.file) for row in table.rows) for table in found.tables)
-    assert tables == [
-        ["base", "begins", "other"],
-        ["config"],
-        ["direction"],
-        ["dtype"],
-        ["length"],
-    ]
-    assert all(
-        rank[1] <= len(table.rows)
-        for table in found.tables
-        for row in table.ranks
-        for rank in row.values()
+    tables = sorted(sorted(models(table.rows)) for table in found.tables)
+    assert tables == [["user/base", "user/begins"], ["user/dtype"], ["user/length"]]
+
+
+def test_at_most_ten_claims_of_an_owner_are_shown_the_newest(results, data, tmp_path, monkeypatch):
+    """Older ones are not read; others have their own ten."""
+    for number in range(MOST_CLAIMED + 3):
+        for file in save(named(results, f"user/model-{number:02}"), tmp_path / "sent"):
+            for path in (file, ledger_path(file)):
+                os.utime(path, (number, number))
+    save(named(results, "other/model"), tmp_path / "sent")
+    opened = []
+    load = ProbeResult.from_file
+    monkeypatch.setattr(
+        ProbeResult, "from_file", classmethod(lambda cls, path: opened.append(path) or load(path))
     )
-
-
-def test_other_hard_edges_stand_apart(python):
-    """One hard edge less, which nobody hit."""
-    fewer = settled(python, "user/fewer")
-    hard = fewer["tables"]["beyond-offset"]
-    hits = np.max(
-        [hard[who].max(axis=0) for who in ("model", "offset", "keyword", "context")], axis=0
-    )
-    hard["n"][np.argmax((hard["n"] > 1) & (hard["n"] > hits))] -= 1
-    one, other, same = (
-        row_of(of).entry.table for of in (python, fewer, settled(python, "user/same"))
-    )
-    assert one == same != other
-
-
-def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_path):
-    entries = {name: settled(python, name) for name, _ in MODELS[:2]}
-    entries |= {"better": of_model(evidence, "user/better", 1), "same": entries[MODELS[1][0]]}
-    folders = [write(tmp_path / name, {"of": of}) for name, of in zip("abcd", entries.values())]
-    boards = []
-    for places in ([0, 1, 2, 3], [3, 1, 0, 2]):
-        folder = tmp_path / f"board{places[0]}"
-        save(read([folders[place] for place in places], DATA), folder)
-        boards.append(contents(folder))
-    assert boards[0] == boards[1]
-    assert {Path(file).parts[0] for file in boards[0]} == {*FILES, "models", "tables"}
-
-
-def remarks_of(found):
-    return {stem(row.file): row.remarks for table in found.tables for row in table.rows}
-
-
-def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
-    """Nobody takes the place of an honest entry by a lower one; in another case it is the same name."""
-    sabotage = of_model(evidence, "user/base", -0.9)
-    other = settled(sabotage, "USER/Base", revision=python["settings"]["revision"])
-    found = read([write(tmp_path, {"low": other, "first": python, "again": python})], DATA)
-    assert remarks_of(found) == {"again": (CONFLICT,), "low": (CONFLICT,)}
-    ((file, reason),) = found.left_out
-    assert (stem(file), reason.endswith(f"as {tmp_path.name}/entries/again{SUFFIX}")) == (
-        "first",
-        True,
-    )
-
-
-def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python):
-    low = of_model(evidence, "user/base", -0.9)
-    honest = BoardRow.of("honest", load(written(python)), RunAgain(60, 70, "main"))
-    ((table,), left_out) = group([row_of(low, "low"), honest])
-    (row,) = table.rows
-    assert (row.file, row.verified, row.remarks) == ("honest", (60, 70, "main"), ())
-    reason = "the same model and revision as honest, which this board verified"
-    assert left_out == [LeftOut("low", reason)]
-    run_again = BoardRow.of("low", load(written(low)), RunAgain(70, 70, "main"))
-    ((table,), left_out) = group([run_again, honest])
-    assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
-
-
-def test_who_takes_the_ledger_or_the_numbers_of_another_is_marked(python, tmp_path):
-    copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
-    found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied})], DATA))
-    assert found == {
-        "base": ("the ledger of user/copy", "the numbers of user/copy"),
-        "copied": ("the ledger of user/base", "the numbers of user/base"),
+    found = read([tmp_path / "sent"], data)
+    (table,) = found.tables
+    shown = ["other/model", *(f"user/model-{number:02}" for number in range(3, 13))]
+    assert models(table.claimed) == shown
+    assert len(opened) == 2 * len(shown)
+    assert len(found.left_out) == 3
+    assert {reason for _, reason in found.left_out} == {
+        "10 newer ones of this owner are shown as claimed"
     }
 
 
-def test_what_is_left_out_is_listed_with_its_reason(python, tmp_path):
-    folder = write(tmp_path / "source", {"good": python})
-    elsewhere = write(tmp_path / "elsewhere", {"inside": settled(python, "user/elsewhere")})
-    entries, strange = folder / "entries", f"file<img src=x>\n\u202e|{SUFFIX}"
-    (entries / strange).write_text("{}")
-    expected = {printable(strange): "the file is no hits file", f"unreadable{SUFFIX}": ""}
-    (entries / "folder").symlink_to(elsewhere / "entries")
-    (entries / f"unreadable{SUFFIX}").touch(mode=0)
-    os.mkfifo(entries / f"pipe{SUFFIX}")
-    (entries / f"link{SUFFIX}").symlink_to(elsewhere / "entries" / f"inside{SUFFIX}")
-    expected |= {f"link{SUFFIX}": "a link or a folder", f"pipe{SUFFIX}": "regular file"}
-    output = tmp_path / "board"
-    command = ["board", str(folder), "--data", DATA, "--output", str(output)]
-    result = CliRunner().invoke(main, command, catch_exceptions=False)
-    assert (result.exit_code, result.stdout.strip()) == (0, str(output / "index.html"))
-    *lines, last = result.stderr.splitlines()
-    assert last == f"entries: 1, tables: 1, files left out: {len(expected)}"
-    reasons = dict(line.removeprefix("left out source/entries/").split(": ", 1) for line in lines)
-    assert reasons.keys() == expected.keys()
-    assert all(re.search(reason, reasons[name]) for name, reason in expected.items()), reasons
-    texts = {name: (output / name).read_text() for name in FILES}
-    assert not any(str(tmp_path) in text for text in texts.values())
-    assert "<img" not in texts["index.html"] + texts["report.md"]
-    assert "&lt;img src=x&gt;" in texts["index.html"]
+def test_a_ledger_is_read_once(results, data, tmp_path, monkeypatch):
+    """Another board of it opens none, and has the same bytes; one that was interrupted goes on where it was."""
+    for name in ("user/one", "user/two", "user/three"):
+        save(named(results, name), tmp_path / "sent")
+    kept, read_ledgers = board.hits_file.save, []
+
+    def interrupted(path, tables, about):
+        if len(read_ledgers) == 2:
+            raise KeyboardInterrupt
+        read_ledgers.append(about["model"])
+        kept(path, tables, about)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(board.hits_file, "save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            read([tmp_path / "sent"], data)
+    opened = []
+    load = ProbeResult.from_file
+    monkeypatch.setattr(
+        ProbeResult, "from_file", classmethod(lambda cls, path: opened.append(path) or load(path))
+    )
+    save_board(read([tmp_path / "sent"], data), tmp_path / "first")
+    assert len(opened) == 2  # the splits of the third
+    save_board(read([tmp_path / "sent"], data), tmp_path / "second")
+    assert len(opened) == 2
+    assert contents(tmp_path / "first") == contents(tmp_path / "second")
+    monkeypatch.setenv("CODESYNTAX_CACHE", "")
+    save_board(read([tmp_path / "sent"], data), tmp_path / "third")
+    assert contents(tmp_path / "first") == contents(tmp_path / "third")
+    (page, *_) = (tmp_path / "first/models").iterdir()
+    assert str(tmp_path) not in "".join(
+        file.read_text() for file in (page, tmp_path / "first/index.html")
+    )
 
 
-def test_sources_that_are_none(python, tmp_path, monkeypatch):
-    """No name of a folder, and entries behind a link; further ones are in `tests/cli/mistakes.txt`."""
-    monkeypatch.chdir(tmp_path)
-    Path("linked").mkdir()
-    entries = write(tmp_path / "elsewhere", {"base": python}) / "entries"
-    Path("linked/entries").symlink_to(entries)
-    for source, said in (("n" * 5000, "no folder n"), ("linked", "linked has no file .*hits")):
-        with pytest.raises(CodeSyntaxError, match=said):
-            read([source], DATA)
-
-
-def test_csv_and_markdown_have_the_numbers_of_entries(evidence, python, tmp_path):
-    """Which are those of reports (`test_submission.py`)."""
-    better = of_model(evidence, "user/better", 1)
-    found = read([write(tmp_path, {"base": python, "better": better})], DATA)
-    page = save(found, tmp_path / "board")
+def test_the_numbers_are_those_of_reports(evidence, data, tmp_path):
+    """On functions that the model could read, all of them."""
+    save(
+        named(
+            {"test": evidence.probed.test, "validation": evidence.probed.validation}, "user/base"
+        ),
+        tmp_path / "sent",
+    )
+    page = save_board(read([tmp_path / "sent"], data), tmp_path / "board")
     (file,) = page.with_name("tables").iterdir()
-    rows = csv_rows(file)
-    by_place = {tuple(row[name] for name in ("name", "rule", "k")): row for row in rows}
-    assert len(by_place) == len(rows)
-    entry = load(written(python))
-    expected = {"user/base": (entry.scores("model"), entry.scores("model", "combined"))}
-    for kind in ("combined", "offset", "keyword", "context"):
-        expected[f"{kind} baseline"] = entry.scores(kind), {}
-    for name, (scores, differences) in expected.items():
-        for cell, score in scores.items():
-            if name not in ("user/base", "combined baseline") and cell[0] == "beyond-offset":
-                continue  # the combined one alone is shown there
-            if name == "context baseline" and cell[0] == "published":
-                continue  # it is not in the paper
-            protocol, *place = cell
-            row = by_place[(name, *place)]
-            told = [row[f"{protocol}: UAS{end}"] for end in ("", ", low", ", high")]
-            assert [float(number) for number in told] == pytest.approx(score[:3], abs=1e-4)
-            if cell in differences:
+    rows = {(row["name"], row["rule"], row["k"]): row for row in csv_rows(file)}
+    for protocol, compared in evidence.comparisons.items():
+        mean = compared.mean
+        for place, (rule, k) in enumerate(compared.hits.measures):
+            if ("user/base", rule, str(k)) in rows:
+                row = rows["user/base", rule, str(k)]
                 ends = ("", ", low", ", high", ", p")
-                told = [float(row[f"{protocol}: Δ{end}"]) for end in ends]
-                assert told == pytest.approx(differences[cell][:4], abs=1e-4)
-    assert by_place["user/better", "first", "1"]["held-out: rank"] == "1"
-    assert {row["verified"] for row in rows if "user/" in row["name"]} == {"claimed"}
-    markdown = page.with_name("report.md").read_text()
-    tables = markdown[: markdown.index("## How to read this")]
-    lines = [line.split(" | ") for line in tables.splitlines() if line.startswith("| ")][2:]
-    means = [float(line[4].split()[0]) for line in lines]
-    assert len(means) == 6 and means == sorted(means, reverse=True)
-    assert [line[-1] for line in lines if "user/" in line[0]] == ["claimed |"] * 2
-    space = page.with_name("README.md").read_text().split("---\n")[1]
-    assert "sdk: static\n" in space and "app_file: index.html\n" in space
+                said = [float(row[f"{protocol}: Δ{end}"]) for end in ends]
+                assert said == pytest.approx([part[place] for part in mean[:4]], abs=1e-4)
+                rival = float(rows["combined baseline", rule, str(k)][f"{protocol}: score"])
+                score = float(row[f"{protocol}: score"])
+                assert score - rival == pytest.approx(mean.value[place], abs=1e-3)
+    baselines = {name for name, *_ in rows if name.endswith(" baseline")}
+    assert {"offset baseline", "keyword baseline", "combined baseline"} <= baselines
 
 
-def test_what_is_ours_is_replaced_and_nothing_else(python, tmp_path):
-    found = read([write(tmp_path / "source", {"base": python})], DATA)
-    folder = save(found, tmp_path / "board").parent
-    (folder / "models/old.html").write_text("of an earlier board")
-    save(found, folder)
-    assert len(list((folder / "models").iterdir())) == 1
-    (folder / "notes.txt").write_text("my own work")
-    before = contents(folder)
-    with pytest.raises(LedgerError, match=r"notes.txt was not made by `codesyntax board`"):
-        save(found, folder)
-    assert contents(folder) == before
+def test_three_instruments_stand_on_one_board(results, dataset_folder, fewer_functions, tmp_path):
+    """Nothing but a line for each."""
+    mask(
+        TINY,
+        fewer_functions,
+        node_types=["parameters", "string"],
+        draws=1,
+        output=tmp_path / "sent",
+    )
+    found = read([tmp_path / "sent"], str(fewer_functions))
+    (table,) = found.tables
+    assert table.shared["instrument"] == "masking"
+    assert set(table.claimed[0].means) > {("restored", "restored"), ("jaccard", "jaccard")}
+    page = save_board(found, tmp_path / "board").read_text()
+    assert "restored" in page and "T0" in page
 
 
-def test_names_of_others_show_as_they_are():
-    assert printable("a\nb\u202ec\ud800") == "a\\nb\\u202ec\\ud800"
-    assert len(printable("x" * 1000)) == 300
+def altered(results, split="test", **columns):
+    """The results, with other columns of a ledger."""
+    ledger = dataclasses.replace(results[split].ledger, **columns)
+    return {**results, split: ProbeResult.from_ledger(ledger)}
 
 
-def test_ledgers_of_a_results_repository(tmp_path, monkeypatch):
-    monkeypatch.setattr(board, "LARGEST_LEDGER", 5)
-    with LoopbackHub() as hub:
-        hub.connect(monkeypatch, tmp_path / "cache")
-        hub.add("user/results", {f"ledgers/{size}.parquet": b" " * size for size in (5, 6)})
-        with board._opened_source("user/results") as source:
-            assert [bool(source.ledger(str(size))) for size in (5, 6, 7)] == [True, False, False]
+def of_functions_that_are_not_there(results):
+    function = results["test"].ledger.function + 1000
+    return altered(results, function=function)
 
 
-def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
-    """From the loopback Hub: entries, and the names of files that are not worth fetching."""
-    models = {"base": python, "better": of_model(evidence, "user/better", 1)}
-    files = {f"entries/{name}{SUFFIX}": written(entry) for name, entry in models.items()}
-    strange = {
-        "README.md": b"---\n---\n",
-        "entries/[a-z]*.hits.parquet": b"{}",
-        "entries/large.hits.parquet": b" " * (board.LARGEST_ENTRY + 1),
-        "entries/largest.hits.parquet": b" " * board.LARGEST_ENTRY,
-    }
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    with LoopbackHub() as hub:
-        hub.connect(monkeypatch, tmp_path / "cache")
-        hub.add("user/results", files)
-        hub.add("user/results", {**files, **strange}, revision="later")
-        found, later = (read([f"user/results{at}"], DATA) for at in ("", "@later"))
-        asked = " ".join(hub.requests)
-        with pytest.raises(HubError, match="user/nothing.* does not exist"):
-            read(["user/nothing"], DATA)
-    assert {row.model for row in found.tables[0].rows} == {"user/base", "user/better"}
-    assert found.left_out == [] and len(later) == 2
-    assert "large." not in asked and "[a-z]" not in asked
-    place = "user/results@later/entries"
-    for name, reason in (
-        ("[a-z]*", "not a plain file name"),
-        ("large", "the file is larger than"),
-        ("largest", "the file is no hits file"),
-    ):
-        assert dict(later.left_out)[f"{place}/{name}{SUFFIX}"].startswith(reason)
+def of_other_relations(results):
+    ledger = results["test"].ledger
+    return altered(results, relations=[f"{name}x" for name in ledger.relations])
 
 
-KINDS = {
-    "python": {},
-    "direction": {"direction": "dependent-to-head"},
-    "config": {"config": "python_with_new_lines"},
+def of_half_the_edges(results):
+    ledger = results["test"].ledger
+    return {**results, "test": ProbeResult.from_ledger(ledger.take(np.arange(0, len(ledger), 2)))}
+
+
+def set_to(**settings):
+    return lambda results: named(results, settings.pop("model", "user/odd"), **settings)
+
+
+ODD = {
+    "functions that are not there": (of_functions_that_are_not_there, "not those of the data"),
+    "other relations": (of_other_relations, "not those of the data"),
+    "half the edges": (of_half_the_edges, "not those of the data"),
+    "other labels": (set_to(labels="0" * 12), "its labels are not those of the data"),
+    "a control": (set_to(control="random-weights", seed=0), "a control is not a model"),
+    "a part": (set_to(limit=5), "a partial run is not published"),
+    "a climbing name": (set_to(model="../up"), "model is '../up', expected USER/MODEL"),
+    "a name in Cyrillic": (set_to(model="us\u0435r/odd"), "expected USER/MODEL"),
+    "HTML in a name": (set_to(model="<b>best</b>"), "expected USER/MODEL"),
+    "no revision": (set_to(revision="main"), "expected a commit or a SHA-256"),
+    "no such config": (set_to(config="cobol"), "config is 'cobol'"),
+    "an advertisement": (set_to(dtype="float32 \x1b[2Jbuy"), "no plain text"),
+    "one split": (lambda results: {"test": named(results, "user/odd")["test"]}, "no result on"),
 }
 
 
-@pytest.fixture(scope="module")
-def large(python, tmp_path_factory):
-    return page_of(10, python, tmp_path_factory.mktemp("large"))
+@pytest.mark.parametrize("change, reason", ODD.values(), ids=ODD)
+def test_what_cannot_stand_on_a_board_is_left_out(change, reason, results, data, tmp_path):
+    save(named(results, "user/good"), tmp_path / "sent")
+    save(change(named(results, "user/odd")), tmp_path / "odd")
+    found = read([tmp_path / "sent", tmp_path / "odd"], data)
+    assert [models(table.claimed) for table in found.tables] == [["user/good"]]
+    assert found.left_out and all(re.search(reason, said) for _, said in found.left_out)
+    assert all(said.isprintable() for _, said in found.left_out)
+    assert len(read([tmp_path / "sent", tmp_path / "odd"], data).left_out) == len(found.left_out)
 
 
-def page_of(number_of_rows, python, folder):
-    """The page of so many rows: 70 % of `python`, 10 % in another direction, 20 % of another config."""
-    entries = {}
-    for number in range(number_of_rows):
-        model, family = MODELS[number * len(MODELS) // number_of_rows]
-        kind = "config" if number % 5 == 0 else "direction" if number % 10 == 1 else "python"
-        of = KINDS[kind] | {"family": family}
-        entries[str(number)] = settled(python, f"{model}-{number:03}", **of)
-    tables = read([write(folder, entries)], DATA).tables
-    for table in tables:  # without the remarks that the same numbers under many names have
-        table.rows[:] = [dataclasses.replace(row, remarks=()) for row in table.rows]
-    return save(Board(tables, []), folder / "board")
-
-
-def column(page, title, table=0):
-    """The texts of one column of a table, by its header with the group."""
-    return page.evaluate(
-        """([title, number]) => {
-            const table = document.querySelectorAll("table")[number];
-            const place = [...table.tHead.rows[table.tHead.rows.length - 1].cells].findIndex((head) => head.textContent.trim() === title);
-            const rows = [...table.querySelectorAll("tbody:not([hidden]) > tr:not([hidden])")];
-            return rows.map((row) => row.cells[place].firstChild.textContent.trim());
-        }""",
-        [title, table],
+def test_files_that_are_no_ledgers_are_left_out(results, data, tmp_path):
+    folder = tmp_path / "sent"
+    save(named(results, "user/good"), folder)
+    (ledger, *_) = folder.glob("*.ledger.parquet")
+    whole = ledger.read_bytes()
+    for name, content in {
+        "cut": whole[:-9],
+        "none": b"PAR1",
+        "empty": b"",
+        "file<img src=x>\n\u202e|": b"{}",
+    }.items():
+        (folder / f"{name}.ledger.parquet").write_bytes(content)
+    os.mkfifo(folder / "pipe.ledger.parquet")
+    (folder / "link.ledger.parquet").symlink_to(ledger)
+    (folder / "folder").symlink_to(
+        shutil.copytree(
+            folder.parent / "sent",
+            tmp_path / "elsewhere",
+            symlinks=True,
+            ignore=lambda *_: ["pipe.ledger.parquet"],
+        )
     )
+    ran = run("board", folder, "--data", data, "--output", tmp_path / "board")
+    *lines, last = ran.stderr.splitlines()
+    assert last == "verified: 0, claimed: 1, tables: 1, left out: 6"
+    reasons = dict(re.fullmatch(r"left out (.*?\.parquet): (.*)", line).groups() for line in lines)
+    assert reasons["sent/link.ledger.parquet"] == reasons["sent/pipe.ledger.parquet"]
+    assert "expected a regular file" in reasons["sent/pipe.ledger.parquet"]
+    pages = [(tmp_path / "board" / name).read_text() for name in ("index.html", "report.md")]
+    assert all("<img" not in page and str(tmp_path) not in page for page in pages)
 
 
-def models(page, table=0):
-    return [name for name in column(page, "name", table) if "/" in name]
+def test_nothing_can_stand_on_a_board_of_nothing(tmp_path, data):
+    (tmp_path / "empty").mkdir()
+    for source, said in (
+        ("n" * 300, "no folder n"),
+        (tmp_path / "empty", "there are no ledgers in"),
+    ):
+        with pytest.raises(CodeSyntaxError, match=said):
+            read([str(source)], data)
 
 
-@pytest.mark.long
-def test_the_page_of_200_entries_is_small_and_ready_at_once(python, page, tmp_path):
-    large = page_of(200, python, tmp_path)
-    assert large.stat().st_size < 2_000_000
-    page.goto(large.as_uri())
-    # milliseconds since the page was asked for
-    assert page.evaluate("performance.now()") < 5000
-    assert (
-        page.locator("footer p")
-        .text_content()
-        .startswith("Made by codesyntax board from 200 submissions, and 0 files left")
+def test_a_board_of_other_data_has_none_of_these(results, fewer_functions, tmp_path):
+    save(results, tmp_path / "sent")
+    with pytest.raises(CodeSyntaxError, match="its labels are not those of the data"):
+        read([tmp_path / "sent"], str(fewer_functions))
+
+
+def test_a_lie_stands_beside_what_came_out(results, data, tmp_path, monkeypatch):
+    """The numbers of a row are those of the board's own run; a forgery gains nothing."""
+    honest = named(results, "user/model")
+    save(honest, tmp_path / "honest")
+    save(other_model(results, "user/model", 0.9), tmp_path / "forged")
+    ledger = RankLedger.load(next((tmp_path / "forged").glob("*.test.*.parquet")))
+    assert not ledger.same_ranks(honest["test"].ledger)
+    monkeypatch.setattr(board, "_reference", lambda row: "main")
+    monkeypatch.setattr(board, "run_kept", lambda experiment: honest[experiment.data.split])
+    monkeypatch.setattr(board, "key_of", lambda experiment: experiment.data.split)
+    monkeypatch.setattr(board._Reader, "_session", lambda *_: Gone())
+    (truth,) = read([tmp_path / "honest"], data, verify=True).tables
+    (lie,) = read([tmp_path / "forged"], data, verify=True).tables
+    for cell, honest_mean in truth.verified[0].means.items():
+        assert lie.verified[0].means[cell][:3] == honest_mean[:3]
+    assert lie.verified[0].claimed[FIRST].value > lie.verified[0].means[FIRST].value + 1
+    page = save_board(read([tmp_path / "forged"], data, verify=True), tmp_path / "board")
+    (file,) = page.with_name("tables").iterdir()
+    (row,) = (
+        row
+        for row in csv_rows(file)
+        if (row["name"], row["rule"], row["k"]) == ("user/model", "first", "1")
     )
-    assert "All files were read" in page.locator("main section").last.text_content()
-
-
-def test_search_and_contents(large, page):
-    page.goto(large.as_uri())
-    titles = [title.split(":")[0] for title in page.locator("h2").all_text_contents()]
-    assert titles[:3] == [
-        "python, test, head-to-dependent",
-        "python, test, dependent-to-head",
-        "python_with_new_lines, test, head-to-dependent",
-    ]
-    page.get_by_text("Contents", exact=True).click()
-    page.get_by_role("link", name="python_with_new_lines").click()
-    assert page.locator("h2", has_text="python_with_new_lines").is_visible()
-    everything, box = models(page), page.get_by_role("searchbox", name="Models")
-    for words, of in (("T5", "Salesforce/"), ("CODEBERT-BASE-00", "codebert-base-00")):
-        box.fill(words)
-        assert sorted(models(page)) == [name for name in sorted(everything) if of in name] != []
-    assert "combined baseline" in column(page, "name")
-    box.fill("")
-    assert models(page) == everything
-
-
-def test_the_page_of_a_model_by_keyboard(large, page, python):
-    page.goto(large.as_uri())
-    name = models(page)[1]
-    page.locator("table").first.get_by_role("button").last.focus()
-    page.keyboard.press("Tab")  # then the table's models, one after the other
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == name
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/models/*.html")
-    assert page.locator("h1").text_content().startswith(f"{name}@")
-    origin = page.locator("[id$=-origin]").text_content()
-    entry = load(written(python))
-    assert f"model:{name}@" in origin and entry.signature.split("|data")[1] in origin
-    texts = page.locator("table").first.evaluate(
-        """table => [...table.tBodies[0].rows].map(row =>
-            [...row.cells].map(cell => [...cell.childNodes].map(node => node.textContent.trim()).join("|")))"""
+    assert float(row["held-out: score"]) == pytest.approx(
+        truth.verified[0].means[FIRST].value, abs=1e-4
     )
-    rows = {row[0].split("|")[0]: row for row in texts}
-    published, held_out = (entry.tables[protocol] for protocol in ("published", "held-out"))
-    assert set(rows) == set(published.names) > set(held_out.groups)
-    for relation, (shown, edges, _, *others) in rows.items():
-        group, missing = published.groups[relation], ["–", "–", "–", "–"]
-        assert edges == f"{group.total:,}" and ("few functions" in shown) == group.few
-        none = [cell.strip("|") for cell in others[:4]] == missing
-        assert none == (relation not in held_out.groups)
-    score, rival = (float(held_out.scores(of)[0, 0]) for of in ("model", "combined"))
-    shown, head, *others = rows[held_out.names[0]][3:7]
-    assert head == entry.head("held-out", 0, 0)
-    told = [float(cell.strip("|").split("|")[0].replace("−", "-")) for cell in (shown, *others)]
-    assert told == pytest.approx([score, rival, score - rival], abs=0.0501)
-    page.get_by_role("link", name="All models").click()
-    page.wait_for_url("**/index.html")
+    assert re.search(rf"held-out {lie.verified[0].claimed[FIRST].value:.1f}", row["claimed"])
+    assert row["branch"] == "main"
 
 
-def test_nothing_lies_outside_of_the_page(large, page):
-    page.set_viewport_size({"width": 400, "height": 800})
-    for scheme, background in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 27)")):
-        page.emulate_media(color_scheme=scheme)
-        page.goto(large.as_uri())
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
-    assert page.evaluate("document.documentElement.scrollWidth") == 400
-    assert page.evaluate(OUTSIDE) == []
-    page.locator("tbody:not([hidden]) a").first.click()
-    page.wait_for_url("**/models/**", wait_until="load")
-    assert page.evaluate(OUTSIDE) == []
+class Gone:
+    """A session of a model that nobody loads."""
 
-
-OUTSIDE = """() => [...document.querySelectorAll("tbody:not([hidden]) td, th")].filter((cell) =>
-  cell.checkVisibility() && (cell.getBoundingClientRect().right > innerWidth || cell.scrollWidth > cell.clientWidth + 1)).map((cell) => cell.textContent)"""
+    contents = ""

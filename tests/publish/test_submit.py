@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import json
 import re
 import shutil
@@ -15,18 +15,20 @@ from conftest import cut
 from huggingface_hub import HfApi, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.attacks import entries
 from support.attacks.results import RESULTS, recomputed, with_settings
 from support.files import contents
 from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
 
-from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
-from probing import probe
+from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError, SubmissionError
+from codesyntax_dataset.tasks import MASK_SETTINGS
+from probing import mask, prefer, probe
 from probing.cli import main
 from probing.evidence.gather import find
+from probing.evidence.submission import headline_of, submissions_in
+from probing.models.location import TINY, TINY_DECODER
 from probing.publish import board, submit
 from probing.publish.client import plain_errors
-from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.slow
 
@@ -76,25 +78,6 @@ def hub(tiny_model, data, monkeypatch, tmp_path):
         yield hub
 
 
-@pytest.fixture(scope="module")
-def found_again():
-    return {}
-
-
-@pytest.fixture
-def verified_once(monkeypatch, found_again):
-    """What was run again in an earlier test is not run again: for tests of what comes before and after."""
-    real = submit.verify
-
-    def verify(file, **where):
-        digest = hashlib.sha256(file.read_bytes() + ledger_path(file).read_bytes()).hexdigest()
-        if digest not in found_again:
-            found_again[digest] = real(file, **where)
-        return found_again[digest]
-
-    monkeypatch.setattr(submit, "verify", verify)
-
-
 def run(*arguments):
     outcome = CliRunner().invoke(main, ["submit", *map(str, arguments)], catch_exceptions=False)
     assert TOKEN not in outcome.output
@@ -112,7 +95,6 @@ def written(hub):
     ]
 
 
-@pytest.mark.usefixtures("verified_once")
 def test_results_are_merged_into_those_of_others(hub, made):
     """Of both languages. What else they say, and the whole way to a board: tests/project/test_end_to_end.py."""
     others = [
@@ -131,15 +113,15 @@ def test_results_are_merged_into_those_of_others(hub, made):
     assert raw[0] == others[0]
     _, *read = parse_eval_result_entries(raw)
     assert [entry.task_id for entry in read] == [PYTHON, JAVA]
-    assert {result.test.signature for result in find(folders)} == {entry.notes for entry in read}
+    signatures = {result.test.signature for result in find(folders)}
+    assert signatures == {entry.notes.partition("; combined ")[0] for entry in read}
     for entry in read:
         assert entry.value < 99 and (entry.source_url, entry.source_name) == (source, "CodeSyntax")
         assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(entry.date)).days <= 1
 
 
-@pytest.mark.usefixtures("verified_once")
 def test_the_command_shows_and_opens(hub, results, monkeypatch):
-    """A dry run asks nobody, and has the very entries that are sent; not so the results, whose dataset has a commit."""
+    """A dry run asks nobody, and has the very files that are sent; not so the results, whose dataset has a commit."""
     model = hub.repositories["model", MODEL]
     model.discuss("CodeSyntax results of somebody else", "", "other", True)
     arguments = (results, *WHERE, "--board", BOARD)
@@ -148,12 +130,15 @@ def test_the_command_shows_and_opens(hub, results, monkeypatch):
         patch.delenv("HF_TOKEN")
         dry = run(*arguments, "--dry-run")
     assert (dry.exit_code, hub.requests[before:]) == (0, [])
-    planned, _, entries = dry.output.partition("entries/")
-    assert f"task_id: {PYTHON}" in planned and "revision" not in planned
+    assert f"task_id: {PYTHON}" in dry.output
     assert run(*arguments).output.count("/discussions/") == 2
     files = hub.files(BOARD, revision="refs/pr/1")
-    (sent,) = (of for path, of in files.items() if path.startswith("entries/"))
-    assert f"{len(sent):,} bytes" in entries
+    assert len(files) == 4 and {path.rpartition("/")[0] for path in files} == {*folders_of(files)}
+    for path, sent in files.items():
+        assert path in dry.output and (
+            path.endswith(".json") or f"{len(sent):,} bytes" in dry.output
+        )
+    assert not any(b"_path" in sent or bytes(results.parent) in sent for sent in files.values())
     told = hub.files(MODEL, "model", "refs/pr/2")[submit.RESULTS_FILE]
     (entry,) = parse_eval_result_entries(yaml.safe_load(told))
     assert entry.source_url == f"{hub.url}/datasets/{BOARD}"
@@ -163,11 +148,20 @@ def test_the_command_shows_and_opens(hub, results, monkeypatch):
     assert "nothing to send: maker/tiny already has these results" in run(*arguments).output
 
 
+def folders_of(files):
+    """The folder of a submission, that of its model, and its name: that of the table, and a digest."""
+    folder = next(iter(files)).rpartition("/")[0]
+    assert re.fullmatch(
+        rf"submissions/{MODEL}/python\.attention\.[0-9a-f]{{12}}\.[0-9a-f]{{12}}", folder
+    )
+    return [folder]
+
+
 @pytest.mark.parametrize("attack", RESULTS, ids=lambda attack: attack.name)
-def test_forged_results(attack, results, tiny_model, data, monkeypatch):
+def test_forged_results(attack, results, data, monkeypatch):
     """What is on the Hub is here."""
     monkeypatch.setattr(submit, "_dataset_on_the_hub", lambda dataset: ("1" * 40, data))
-    monkeypatch.setattr(submit, "_model_on_the_hub", lambda settings, model: str(tiny_model))
+    monkeypatch.setattr(submit, "_check_model", lambda settings, model, device: None)
     attack.forge(results)
     with pytest.raises(CodeSyntaxError, match=attack.stopped_by):
         submit.submission([results], MODEL, DATASET, board=BOARD)
@@ -195,8 +189,8 @@ def on_the_hub(results, tmp_path):
     "change, reason",
     [
         (of_other_precision, "different precisions"),
-        (twice, r"\.test\..* and .*\.test\..* are both for .*name one of them"),
-        (on_the_hub, "could not be checked .model and data: .*1111"),
+        (twice, r"\.test\..* and .*\.test\..* are both of attention python .*name one of them"),
+        (on_the_hub, "1111 of maker/tiny is on no branch or tag of maker/tiny: probe that again"),
     ],
 )
 def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path):
@@ -205,13 +199,25 @@ def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path)
     assert written(hub) == []
 
 
-def test_a_model_of_the_hub_is_probed_again_at_its_commit(hub, results, data):
+def test_a_model_of_the_hub_is_known_by_its_commit(hub, results, data):
     """The result names a commit; what is on main by now does not matter."""
     commit = hub.repositories["model", MODEL].sha("main")
     hub.add(MODEL, {"README.md": b"empty"}, type="model")
     recomputed(results, with_settings(model=MODEL, revision=commit))
     (request,) = submit.submission([results], MODEL, DATASET)
     assert f"{MODEL}@{commit[:12]}" in request.files[submit.RESULTS_FILE]
+
+
+def test_other_weights_than_those_of_the_repository(hub, results):
+    """Which were run: nobody else could run them."""
+    config = json.loads(hub.files(MODEL, "model")["config.json"])
+    other = {"config.json": json.dumps(config | {"layer_norm_eps": 1e-6}).encode()}
+    hub.add(MODEL, hub.files(MODEL, "model") | other, type="model")
+    with pytest.raises(
+        LedgerError, match="has other weights, another configuration or another tok"
+    ):
+        submit.submission([results], MODEL, DATASET)
+    assert written(hub) == []
 
 
 @pytest.mark.parametrize("name", [MODEL, f"{MODEL}@refs/pr/1"])
@@ -225,12 +231,11 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
     assert written(hub) == []
 
 
-@pytest.mark.usefixtures("verified_once")
 def test_what_the_hub_says_no_to(hub, results, monkeypatch):
     """One line each, and nothing is sent."""
     for change, reason in (
         (("--model", "nowhere"), "is not a valid repository name"),
-        (("--model", "maker/nothing"), "refuses maker/nothing, .*does not exist"),
+        (("--model", "maker/nothing"), "cannot load the model 'maker/nothing': no such folder"),
         (("--dataset", "user/nothing"), "refuses user/nothing, .*does not exist"),
         (("--source-url", "javascript:alert(1)"), "not an address"),
     ):
@@ -328,7 +333,6 @@ def test_results_that_grow_when_they_are_read_stay_small():
     assert len(submit._merged(there, [])) < 10 * len(there)
 
 
-@pytest.mark.usefixtures("verified_once")
 def test_a_dataset_without_these_tasks(hub, results):
     """The board takes results that are of no task."""
     data = hub.repositories["dataset", DATASET]
@@ -343,6 +347,19 @@ def test_a_dataset_without_these_tasks(hub, results):
         submit.submission([results], MODEL, DATASET)
 
 
+def changed(json_like, data):
+    """One value of the settings is another."""
+    place = json_like
+    while isinstance(place, dict) and place:
+        name = data.draw(st.sampled_from(sorted(place)))
+        if not isinstance(place[name], dict) or data.draw(st.booleans()):
+            place[name] = data.draw(
+                st.none() | st.booleans() | st.integers() | st.text() | st.just([[]])
+            )
+            return
+        place = place[name]
+
+
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_factory):
@@ -352,7 +369,7 @@ def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_facto
 
     def strange(ledger):
         ledger.settings = json.loads(json.dumps(ledger.settings))
-        entries.change(ledger.settings, data)
+        changed(ledger.settings, data)
         return ledger
 
     try:
@@ -360,3 +377,65 @@ def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_facto
         submit._complete([folder], "user/tiny")
     except CodeSyntaxError as refused:
         assert str(refused)
+
+
+# -------------------------------------------------------------------------------- other instruments
+
+
+@pytest.fixture(scope="module")
+def masked(data, tmp_path_factory):
+    """A masking result, with fewer node types than those of a task."""
+    folder = tmp_path_factory.mktemp("masked")
+    mask(TINY, data, node_types=["parameters"], draws=1, output=folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "asked, reason",
+    [
+        ({"seed": 1}, "was made with --seed 0, but a task needs --seed 1"),
+        ({"max_length": 510}, "--max-length 511, but a task needs --max-length 510"),
+        ({"protocol": "published"}, "--protocol current, but a task needs --protocol published"),
+        ({"node_types": ("string",)}, "but a task needs --node-types string"),
+    ],
+)
+def test_other_settings_than_those_of_the_task_are_refused(asked, reason, masked):
+    (each,) = submissions_in([masked])
+    asks = {**MASK_SETTINGS, "draws": 1, "node_types": ("parameters",)}
+    submit._check_asked(each.files["test"], each.settings, asks)
+    with pytest.raises(LedgerError, match=reason):
+        submit._check_asked(each.files["test"], each.settings, asks | asked)
+    with pytest.raises(LedgerError, match="--draws 1, but a task needs --draws 20"):
+        submit._complete([masked], TINY)
+
+
+def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
+    def less(ledger):
+        skips = {"more than 300 sub-tokens": 1}
+        return dataclasses.replace(ledger, settings=ledger.settings | {"skips": skips})
+
+    recomputed(results, less)
+    with pytest.raises(LedgerError, match="lacks the functions of more than 300 sub-tokens"):
+        submit._complete([results], MODEL)
+
+
+def test_pairs_are_submitted(dataset_folder, tmp_path):
+    """Their task has the number of the result, beside that of the surface rival."""
+    build("sample", ["python_pairs"], tmp_path / "data")
+    result = prefer(TINY_DECODER, tmp_path / "data", output=tmp_path / "results")
+    model_request, board_request = submit.submission(
+        [tmp_path / "results"], "maker/decoder", DATASET, board=BOARD, dry_run=True
+    )
+    (told,) = yaml.safe_load(model_request.files[submit.RESULTS_FILE])
+    assert told["dataset"]["task_id"] == "python-pairs-preferred"
+    assert told["value"] == pytest.approx(result.mean.whole, abs=0.0051)
+    assert told["notes"] == f"{result.signature}; surface rival {result.mean.surface:.2f}"
+    assert len(board_request.files) == 2
+
+
+@pytest.mark.parametrize("instrument", ["silencing", "information", "surprisal"])
+def test_what_no_board_takes(instrument):
+    with pytest.raises(
+        SubmissionError, match=f"attention, masking and preference, not '{instrument}'"
+    ):
+        headline_of(instrument)

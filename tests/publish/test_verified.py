@@ -1,170 +1,156 @@
-"""From `submit` to `board --verify` on the loopback Hub, with honest, lying and spoofing submitters."""
+"""From `submit` to `board --verify` on the loopback Hub: honest, lying and spoofing submitters, and what stands there."""
 
 from __future__ import annotations
 
-import copy
 import re
 
 import pytest
 from conftest import cut
-from support.attacks.entries import SUBMITTED
-from support.attacks.results import halved, recomputed, with_settings
+from support.attacks.results import halved, recomputed
 from support.commands import run
-from support.evidence.entries import entry_of
-from support.evidence.hits_files import opened, written
+from support.evidence.models import with_settings
 from support.files import contents, csv_rows
 from support.hub.loopback_hub import LoopbackHub
 
-from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
+from codesyntax_dataset.errors import SubmissionError
 from probing import probe
-from probing.evidence import submission
-from probing.evidence.gather import find, gather
-from probing.evidence.verify import Criterion, Verification
-from probing.publish import verified
+from probing.evidence.submission import submissions_in
+from probing.instruments.attention.probe import Probing
 from probing.publish.board import read
-from probing.publish.verified import Checker, ledger_file
-from probing.runs.saved import ledger_path
+from probing.publish.submit import _files_of
 
 pytestmark = pytest.mark.slow
 
 DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
 
 
-def ledgers_of(evidence):
-    """The files of both ledgers by their digests."""
-    both = zip((evidence.probed.test, evidence.probed.validation), evidence.probed.files.values())
-    return {result.ledger.digest(): ledger_path(file) for result, file in both}
+@pytest.fixture(scope="module")
+def data(dataset_folder, tmp_path_factory):
+    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=8, validation=5)
 
 
-def by_hand(folder, data):
-    """What `submit` would send to a board, without its checks."""
-    (evidence,) = gather(find([folder]), data)
-    sent = entry_of(evidence, data)
-    files = {f"entries/{sent.file_name}": sent.to_bytes()}
-    ledgers = ledgers_of(evidence).items()
-    return files | {ledger_file(digest): file.read_bytes() for digest, file in ledgers}
-
-
-def test_a_board_verifies_the_honest_and_refutes_others(
-    tiny_model, dataset_folder, monkeypatch, tmp_path_factory, tmp_path
-):
-    """Of a model as it is, of one whose ranks are made up, and of one in a pull request."""
-    data = cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=8, validation=5)
+@pytest.fixture
+def hub(tiny_model, data, monkeypatch, tmp_path):
+    """Two models, and weights of a pull request."""
     weights = contents(tiny_model)
     with LoopbackHub() as hub:
         hub.add(DATASET, contents(data))
+        hub.add(BOARD, {})
         hub.add(MODEL, weights, type="model")
         hub.add(OTHER, weights | {"note.txt": b"another commit"}, type="model")
         request = {"revision": "refs/pr/1", "type": "model"}
         hub.add(MODEL, weights | {"note.txt": b"other weights"}, **request)
         hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
-        for model in (MODEL, OTHER, f"{MODEL}@refs/pr/1"):
-            for split in ("test", "validation"):
-                probe(model, str(data), "python", split, output=tmp_path / model)
-        of_request = tmp_path / f"{MODEL}@refs/pr/1"
-        recomputed(of_request, with_settings(model=MODEL))
-        recomputed(tmp_path / OTHER, halved, ["test"])
-        honest, lie, request = (
-            by_hand(folder, data) for folder in (tmp_path / MODEL, tmp_path / OTHER, of_request)
-        )
-        hub.add(BOARD, honest | lie | request)
-        done = run("board", BOARD, "--data", data, "--verify --output", tmp_path / "board")
-    for files, reason in (
-        (lie, "refuted: numbers: .*above what came out"),
-        (request, "refuted: revision: .*on no branch or tag of maker/tiny"),
-    ):
-        assert re.search(f"left out .*{re.escape(next(iter(files)))}: {reason}", done.stderr)
-    tables = (tmp_path / "board" / "tables").iterdir()
-    (file,) = (file for file in tables if file.stem != "left-out")
-    shown = {row["verified"] for row in csv_rows(file) if row["name"] == MODEL}
-    assert shown == {"13 of 13, main"}
+        monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "kept"))
+        yield hub
 
 
-@pytest.fixture(scope="module")
-def submitted(tiny_model, few_functions, tmp_path_factory):
-    """An honest entry of a model that could not read some functions, what checks it, and its ledgers by digest."""
-    folder = tmp_path_factory.mktemp("submitted")
+def probed(model, data, folder):
     for split in ("test", "validation"):
-        probe(str(tiny_model), few_functions, "python", split, max_length=200, output=folder)
-    made = gather(find([folder]), few_functions)[0]
-    honest = opened(entry_of(made, few_functions).to_bytes())
-    return honest, Checker(str(few_functions)), ledgers_of(made).get
+        probe(model, str(data), "python", split, output=folder)
+    return folder
 
 
-ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
+def sent_by_hand(folder, model):
+    """What `submit` would send to a board, without its checks."""
+    (submission,) = submissions_in([folder])
+    files = _files_of(submission, f"submissions/{model}/{submission.name}")
+    return {
+        name: content.encode() if isinstance(content, str) else content
+        for name, content in files.items()
+    }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def remade_once():
-    """What follows from the same results is worked out once."""
-    remade, real = {}, verified.submission_of
-
-    def submission_of(results, data):
-        key = tuple(result.ledger.digest() for result in results.read.values())
-        if key not in remade:
-            remade[key] = real(results, data)
-        return remade[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verified, "submission_of", submission_of)
-        yield
-
-
-def test_the_honest_entry_is_that_of_its_ledgers(submitted, monkeypatch):
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
-    assert len(submitted[0]["unread"]) > 2 and submitted[0]["tables"]["beyond-offset"]
-    assert checked(submitted, lambda fields: None) == ""
-
-
-def checked(submitted, change):
-    """What a board does with an entry: the reason why it is not verified, empty if it is."""
-    honest, checker, ledger = submitted
-    fields = copy.deepcopy(honest)
-    change(fields)
-    try:
-        made = submission.load(written(fields))
-        checker.check(made)
-        assert checker.again(made, ledger) == (0, 0, "")
-    except (EntryError, LedgerError) as error:
-        return str(error)
-    return ""
+def test_a_board_shows_what_came_out(hub, data, tmp_path):
+    """Of a model as it is, of one whose ranks are made up, and of one in a pull request."""
+    honest = probed(MODEL, data, tmp_path / "honest")
+    lie = probed(OTHER, data, tmp_path / "lie")
+    recomputed(lie, halved)
+    request = probed(f"{MODEL}@refs/pr/1", data, tmp_path / "request")
+    recomputed(request, lambda ledger: with_settings(ledger, model=MODEL))
+    files = sent_by_hand(honest, MODEL) | sent_by_hand(lie, OTHER) | sent_by_hand(request, MODEL)
+    hub.add(BOARD, files)
+    done = run("board", BOARD, "--data", data, "--verify --output", tmp_path / "board")
+    assert done.stderr.splitlines()[-1] == "verified: 2, claimed: 0, tables: 1, left out: 1"
+    assert re.search(
+        r"left out lab/results/submissions/maker/.* is on no branch or tag", done.stderr
+    )
+    tables = [file for file in (tmp_path / "board/tables").iterdir() if file.stem != "left-out"]
+    assert len(tables) == 1
+    rows = {
+        row["name"]: row for row in csv_rows(tables[0]) if (row["rule"], row["k"]) == ("first", "1")
+    }
+    numbers = [name for name in rows[MODEL] if "score" in name or "rank" in name]
+    assert [rows[MODEL][name] for name in numbers] == [rows[OTHER][name] for name in numbers]
+    assert (rows[MODEL]["claimed"], rows[MODEL]["branch"]) == ("", "main")
+    assert re.match(r"held-out \d", rows[OTHER]["claimed"])
 
 
-@pytest.mark.parametrize("attack", SUBMITTED, ids=lambda attack: attack.name)
-def test_entries_that_are_not_those_of_their_ledgers(attack, submitted, monkeypatch):
-    """None is verified, whatever the models would give again."""
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
-    reason = checked(submitted, attack.forge)
-    assert reason and re.search(attack.stopped_by, reason), reason
+def test_an_open_pull_request_is_told(hub, data, tmp_path):
+    """Right after `submit`, on an empty board, and beside others."""
+    folder = probed(MODEL, data, tmp_path / "honest")
+    submit = ("submit", folder, "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
+    assert "/discussions/1" in run(*submit).stdout
+    told = "pull request 1 of lab/results is open: merge it, or read it as lab/results@refs/pr/1"
+    with pytest.raises(SubmissionError, match=told):
+        read([BOARD], str(data))
+    (table,) = read([f"{BOARD}@refs/pr/1"], str(data)).tables
+    assert [row.model for row in table.claimed] == [MODEL]
+    hub.add(BOARD, sent_by_hand(folder, MODEL))
+    assert told in run("board", BOARD, "--data", data, "--output", tmp_path / "board").stderr
 
 
-def test_whoever_replaces_a_ledger_refutes_nobody(submitted):
-    """A file with the content of another one under its digest: the entry stays claimed."""
-    honest, checker, ledger = submitted
-    entry = submission.load(written(honest))
-    exchanged = dict(zip(entry.digests.values(), [*entry.digests.values()][::-1]))
-    with pytest.raises(LedgerError, match="is another one"):
-        checker.again(entry, lambda digest: ledger(exchanged[digest]))
-    with pytest.raises(LedgerError, match="is missing beside the entry"):
-        checker.again(entry, lambda digest: None)
+def test_a_local_model_is_run_from_its_repository(hub, tiny_model, data, tmp_path):
+    """Its results have the digest of its weights, which those in the repository have, too; others have not."""
+    folder = probed(str(tiny_model), data, tmp_path / "local")
+    hub.add(BOARD, sent_by_hand(folder, MODEL))
+    (table,) = read([BOARD], str(data), verify=True).tables
+    assert [row.model for row in table.verified] == [MODEL]
+    recomputed(folder, lambda ledger: with_settings(ledger, revision="0" * 64))
+    hub.add(BOARD, sent_by_hand(folder, MODEL))
+    (table,) = read([BOARD], str(data), verify=True).tables
+    assert (table.verified, [row.model for row in table.claimed]) == ([], [MODEL])
 
 
-def test_data_that_is_not_there_is_no_reason_to_believe(python_entry, tmp_path):
-    with pytest.raises(DatasetError):
-        read([python_entry], tmp_path / "nothing")
-
-
-def test_entries_of_other_data_are_left_out(python_entry, dataset_folder):
-    """Of the whole sample, whose labels are others."""
+def test_a_submission_in_the_folder_of_another_is_left_out(hub, data, tmp_path):
+    folder = probed(MODEL, data, tmp_path / "honest")
+    hub.add(BOARD, sent_by_hand(folder, OTHER))
     with pytest.raises(
-        EntryError, match=r"one.hits.parquet \(its labels are not those of the data"
+        SubmissionError, match="is of maker/tiny, but lies in the folder of liar/oth"
     ):
-        read([python_entry], dataset_folder)
+        read([BOARD], str(data))
 
 
-@pytest.fixture
-def python_entry(evidence, tmp_path):
-    (tmp_path / "entries").mkdir()
-    (tmp_path / "entries" / "one.hits.parquet").write_bytes(entry_of(evidence).to_bytes())
-    return tmp_path
+def test_what_is_known_is_not_downloaded_again(hub, data, tmp_path, monkeypatch):
+    """Nor run again; and a run that was interrupted goes on, to the same numbers."""
+    hub.add(BOARD, sent_by_hand(probed(MODEL, data, tmp_path / "honest"), MODEL))
+    for file in (tmp_path / "kept").glob("*"):
+        file.unlink()
+    monkeypatch.setattr(Probing, "PART", 4)
+    run_real, ran = Probing.run, []
+
+    def interrupted(self, part, bar):
+        if len(ran) == 3:
+            ran.append(None)
+            raise KeyboardInterrupt
+        ran.append(len(part))
+        return run_real(self, part, bar)
+
+    monkeypatch.setattr(Probing, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read([BOARD], str(data), verify=True)
+    (table,) = read([BOARD], str(data), verify=True).tables
+    assert ran == [4, 4, 4, None, 1]  # 8 functions of test and 5 of validation
+    before = len(hub.requests)
+    (again,) = read([BOARD], str(data), verify=True).tables
+    assert not any("/resolve/" in request for request in hub.requests[before:])
+    assert ran == [4, 4, 4, None, 1]
+    for cell, mean in table.verified[0].means.items():
+        assert again.verified[0].means[cell][:3] == mean[:3]
+
+
+def test_no_place_of_this_computer_is_sent(data, tiny_model, tmp_path):
+    files = sent_by_hand(probed(str(tiny_model), data, tmp_path / "local"), MODEL)
+    for content in files.values():
+        assert bytes(tmp_path) not in content and b"model_path" not in content

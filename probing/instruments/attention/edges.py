@@ -4,8 +4,8 @@ dataset split."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,6 +58,10 @@ class EdgeTable:
 
     def __len__(self) -> int:
         return len(self.function)
+
+    def take(self, edges: np.ndarray) -> Self:
+        """Some of the edges, by a mask (E,)."""
+        return replace(self, **{name: column[edges] for name, column in self.columns.items()})
 
     @property
     def relation_names(self) -> np.ndarray:

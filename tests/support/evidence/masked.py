@@ -6,9 +6,7 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from support.evidence.hits_files import opened
 
-from probing.evidence import submission_masked
 from probing.instruments.masking.result import (
     DROPPED,
     FILLED,
@@ -108,17 +106,3 @@ def masked(
     return MaskResult.from_ledger(
         MaskingLedger(list(names), rows.reshape(-1), provenance.model_dump(mode="json"))
     )
-
-
-def entries(results: list[MaskResult]) -> list[dict[str, Any]]:
-    """The entries that a report on these results has; their functions have no nodes but those that were masked."""
-    return [opened(submission_masked.make(result, held(result)).to_bytes()) for result in results]
-
-
-def held(result: MaskResult) -> dict[str, np.ndarray]:
-    """Node type -> the functions in which its nodes were masked."""
-    rows, names = result.ledger.rows, result.ledger.node_types
-    return {
-        name: np.unique(rows["function"][rows["node_type"] == place])
-        for place, name in enumerate(names)
-    }
