@@ -99,7 +99,8 @@ def completed(hits: Hits | None, whole: Hits, systems: tuple[str, ...], missed: 
                 full[:, columns] = read.sums[system]
             sums[system] = full
         groups[name] = replace(group, sums=sums)
-    return replace(whole, groups=groups)
+    redrawn = {} if hits is None else hits.redrawn
+    return replace(whole, groups=groups, redrawn={**whole.redrawn, **redrawn})
 
 
 # --------------------------------------------------------------------------------- attention probes

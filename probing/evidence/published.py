@@ -75,7 +75,7 @@ def of_attention(
         edges = test
         if protocol == BEYOND_OFFSET:
             edges = test.take(is_hard(test, best_offsets(results[CHOSEN_ON].ledger)))
-        again = apply(edges, chosen.choice).only(chosen.relations)
+        again = apply(edges, chosen.choice, protocol=protocol).only(chosen.relations)
         yield Numbers(protocol, again.hits, again.system)
 
 

@@ -16,8 +16,8 @@ from probing.publish.board import Board, BoardRow, BoardTable
 from probing.report import folder, specs
 from probing.report.document import RowRecord, Section, Table
 from probing.report.folder import Report, model_pages
-from probing.report.scored import with_marks
 from probing.report.words import method, number_of
+from probing.stats.hits import Hits
 
 BOARD_TITLE = "CodeSyntax board"
 
@@ -189,8 +189,13 @@ def _score(means: Mapping[str, Any], name: str) -> float:
 
 def _rivals_of_all(means: Means) -> dict[str, dict[Any, Any]]:
     """The scores of the systems that need no model."""
-    first = next(iter(means.values())).hits
-    return {system: scores(means, system) for system in first.systems[:-1]}
+    systems = dict.fromkeys(system for mean in means.values() for system in mean.hits.systems[:-1])
+    return {
+        system: scores(
+            {name: mean for name, mean in means.items() if system in mean.hits.systems}, system
+        )
+        for system in systems
+    }
 
 
 def _model(table: BoardTable, row: BoardRow, measure: Any, links: Mapping[str, str]) -> RowRecord:
@@ -262,13 +267,19 @@ def _groups(table: BoardTable, means: Means) -> Iterator[RowRecord]:
             gains = [of_mean["difference"].value for of_mean in of_means.values()]
             line = {
                 "by": by,
-                "of": with_marks(group, cells.few),
+                "of": _marked(first, group),
                 "things": cells.total,
                 "in": len(cells.places),
                 "means": of_means,
             }
             lines.append((gains[0], line))
         yield from (line for _, line in sorted(lines, key=lambda each: -each[0]))
+
+
+def _marked(hits: Hits, group: str) -> list[str]:
+    """The cell of a group: its name, and what keeps it out of the mean or makes it unreliable."""
+    marks = {"few": hits.groups[group].few, "not in mean": group in hits.left_out}
+    return [group, "; ".join(filter(marks.get, marks))]
 
 
 def _of_group(

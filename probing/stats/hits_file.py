@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import write
 from probing.runs.records import JsonObject
-from probing.stats.hits import Group, Hits
+from probing.stats.hits import Group, Hits, Measure
 
 
 def save(path: StrPath, tables: Mapping[str, Hits], about: JsonObject) -> None:
@@ -26,7 +27,10 @@ def save(path: StrPath, tables: Mapping[str, Hits], about: JsonObject) -> None:
             groups[group_name] = [[*group.sums], group.worth]
             arrays[f"{name}/{number}/keys"] = np.stack([group.places, group.n])
             arrays[f"{name}/{number}/sums"] = np.stack([*group.sums.values()])
+        for system, means in hits.redrawn.items():
+            arrays[f"{name}/redrawn/{system}"] = means(hits.counted, hits.measures)
         described[name] = {
+            "redrawn": [*hits.redrawn],
             "measures": hits.measures,
             "unit": hits.unit,
             "left_out": sorted(hits.left_out),
@@ -51,12 +55,25 @@ def load(path: StrPath) -> tuple[dict[str, Hits], JsonObject]:
                 places, n = arrays[f"{name}/{number}/keys"]
                 sums = dict(zip(systems, arrays[f"{name}/{number}/sums"]))
                 groups[group_name] = Group(places, n, sums, worth)
+            measures = tuple(tuple(of) if isinstance(of, list) else of for of in known["measures"])
+            redrawn = {
+                system: partial(_redrawn, arrays[f"{name}/redrawn/{system}"], measures)
+                for system in known["redrawn"]
+            }
             tables[name] = Hits(
                 arrays[f"{name}/clusters"],
                 groups,
-                tuple(tuple(of) if isinstance(of, list) else of for of in known["measures"]),
+                measures,
                 known["unit"],
                 frozenset(known["left_out"]),
                 {tuple(pair): count for pair, count in known["families"]},
+                redrawn,
             )
     return tables, header["about"]
+
+
+def _redrawn(
+    means: np.ndarray, measures: Sequence[Measure], _groups: object, asked: Sequence[Measure]
+) -> np.ndarray:
+    """The means that were kept, by some of the measures: of the groups that were counted then."""
+    return means[:, [measures.index(measure) for measure in asked]]

@@ -141,11 +141,12 @@ def test_what_is_known_is_not_downloaded_again(hub, data, tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         read([BOARD], str(data), verify=True)
     (table,) = read([BOARD], str(data), verify=True).tables
-    assert ran == [4, 4, 4, None, 1]  # 8 functions of test and 5 of validation
+    done = sum(filter(None, ran))
+    assert done == 8 + 5  # functions of test and validation, each once
     before = len(hub.requests)
     (again,) = read([BOARD], str(data), verify=True).tables
     assert not any("/resolve/" in request for request in hub.requests[before:])
-    assert ran == [4, 4, 4, None, 1]
+    assert sum(filter(None, ran)) == done
     for cell, mean in table.verified[0].means.items():
         assert again.verified[0].means[cell][:3] == mean[:3]
 
