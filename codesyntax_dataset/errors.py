@@ -1,19 +1,19 @@
 """Every error that CodeSyntax raises on purpose.
 
-CodeSyntaxError (a ValueError)
-├── ParseError      code that is not a function of its language
-├── ArgumentError   an argument of the wrong type or out of range
-├── UnknownName     a config, language, variant or relation that does not exist
-├── EditError       a function whose labels an edit would not keep
-├── SourceError     a source of functions that cannot be read
-├── DatasetError    a dataset that is damaged, or an output folder that must not be replaced
-│   └── DataNotFound    a dataset that does not exist at its location
-├── ModelError      a model that cannot be probed
-│   ├── OffsetsError    a tokenizer whose character offsets do not fit the code
-│   └── FailedCheck     a model that does not pass the self-check
-├── LedgerError     a rank ledger or result that cannot be read, or does not match its data
-├── SubmissionError a submission that is malformed, or not of its data
-└── HubError        a Hub that cannot be reached, or that rejects a request
+    CodeSyntaxError (a ValueError)
+    ├── ParseError      code that is not a function of its language
+    ├── ArgumentError   an argument of the wrong type or out of range
+    ├── UnknownName     a config, language, variant or relation that does not exist
+    ├── EditError       a function whose labels an edit would not keep
+    ├── SourceError     a source of functions that cannot be read
+    ├── DatasetError    a dataset that is damaged, or an output folder that must not be replaced
+    │   └── DataNotFound    a dataset that does not exist at its location
+    ├── ModelError      a model that cannot be probed
+    │   ├── OffsetsError    a tokenizer whose character offsets do not fit the code
+    │   └── FailedCheck     a model that does not pass the self-check
+    ├── LedgerError     a rank ledger or result that cannot be read, or does not match its data
+    ├── SubmissionError a submission that is malformed, or not of its data
+    └── HubError        a Hub that cannot be reached, or that rejects a request
 
 The command line prints the message on one line and exits with status 1; any other exception keeps
 its traceback.

@@ -387,7 +387,8 @@ class SyntaxCallback(transformers.TrainerCallback):
         UnknownName: another language.
 
     Examples:
-        >>> import probing, transformers
+        >>> import probing
+        >>> import transformers
         >>> from probing.models.location import embedded_model
         >>> folder = embedded_model("tiny-code-lm")
         >>> model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
