@@ -50,7 +50,7 @@ from probing.models.loaded import (
 from probing.models.location import Location, ModelSource, loading, locate
 from probing.models.masked import InfillingModel, MaskedModel, RestoringModel, ScoringModel
 from probing.models.selfcheck import self_check
-from probing.models.untrusted import check_parts, check_size
+from probing.models.untrusted import check_parts, check_raw, check_size
 from probing.models.wrapped import adapted, unwrapped
 
 
@@ -386,7 +386,9 @@ def described(model: str, revision: str | None) -> Described:
             if not (Path(adapter) / "tokenizer_config.json").exists():
                 pieces = source
         options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
+        check_raw(source)
         config = AutoConfig.from_pretrained(source.path, **options)
+        config._attn_implementation = None  # ours, and no kernel of the Hub that a model names
         check_parts(config)
         options["revision"] = pieces.commit
         fields = get_tokenizer_config(pieces.path, revision=pieces.commit)

