@@ -1,9 +1,9 @@
 """Where boards find submissions: folders of results, and results repositories on the Hub.
 
 In a repository, a submission is a folder, `submissions/USER/MODEL/NAME`, with the files of its
-results; in a folder of one's own, results may lie anywhere, as runs write them. A file is known by
-its content on the Hub, and by its place and times in a folder, so that what was read once need
-neither be downloaded nor read again.
+results; in a folder of one's own, results may lie anywhere, as runs write them. A file is
+known by the digest of its content, so that what was read once need not be downloaded or computed
+again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from codesyntax_dataset.errors import SubmissionError, UnknownName
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.submission import name_of, table_of
 from probing.instruments.registry import INSTRUMENTS
+from probing.models.files import sha256
 from probing.runs.ledger_file import kind_of
 
 SUBMISSIONS = "submissions"
@@ -99,7 +100,7 @@ def _in_folder(folder: Path) -> tuple[list[Found], list[LeftOut]]:
         groups[path.parent, instrument, _alike(made) or name][name] = path
     found = []
     for (_, instrument, _), files in groups.items():
-        status = [[name, *_status(path)] for name, path in files.items()]
+        digests = sorted(map(sha256, files.values()))
         first = next(iter(files))
         match = _IN_REPOSITORY.fullmatch(first)
         model, table = _said(instrument, kind_of(files[first])[1])
@@ -107,7 +108,7 @@ def _in_folder(folder: Path) -> tuple[list[Found], list[LeftOut]]:
             Found(
                 printable(f"{folder.resolve().name}/{first}"),
                 {name: _there(path) for name, path in files.items()},
-                json.dumps([f"{folder.resolve()}", status]),
+                json.dumps([match and match[1], digests]),
                 match[1] if match else None,
                 (match[1] if match else model).rpartition("/")[0],
                 table,
@@ -137,11 +138,6 @@ def _refused(path: Path) -> str:
 
 def _too_large(size: float) -> str:
     return f"larger than {LARGEST_LEDGER:,} bytes" if size > LARGEST_LEDGER else ""
-
-
-def _status(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _alike(made: Any) -> str:
