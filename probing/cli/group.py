@@ -29,7 +29,7 @@ SECTIONS = {
     "Measure": ("probe", "mask", "ablate", "carry", "inform", "prefer", "surprise"),
     "Read": ("score", "compare", "report", "show", "explore", "errors", "baseline"),
     "Data": ("build", "stats", "compare-labels"),
-    "Publish": ("push", "submit", "board", "export", "verify"),
+    "Publish": ("push", "submit", "board", "verify"),
     "More": ("demo", "doctor", "merge", "reproduce", "convert-cubert", "new-language"),
 }
 """The commands, as the help lists them."""

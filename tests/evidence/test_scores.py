@@ -39,7 +39,7 @@ def test_the_guide_says_what_columns_mean(frame):
     explained = dict(re.findall(r"\| `(\w+)` \| (.*) \|", table))
     assert len(explained) > 5 and explained.items() <= COLUMNS.items()
     assert list(frame.columns) == list(COLUMNS)
-    named = " ".join(probing.scores.__doc__.split()).partition("says what each means: ")[2]
+    named = " ".join(probing.scores.__doc__.split()).partition("in what unit: ")[2]
     assert named.partition(".")[0].split(", ") == list(COLUMNS)
 
 

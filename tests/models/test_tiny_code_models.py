@@ -28,7 +28,7 @@ def card_of(name):
 def test_they_come_with_the_package(name, steps):
     """Small, and all of their training done."""
     folder = embedded_model(name)
-    assert locate(name) == (str(folder), name, None, False)
+    assert locate(name) == (str(folder), name, None, False, None)
     names = {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
     assert names <= {file.name for file in folder.iterdir()}
     assert sum(file.stat().st_size for file in folder.iterdir()) < 5_200_000

@@ -430,8 +430,6 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
         ("java-held-out-dependent-to-head", "java"),
         ("python-mask-restored", "python"),
         ("java-mask-restored", "java"),
-        ("python-pairs-preferred", "python_pairs"),
-        ("java-pairs-preferred", "java_pairs"),
     ]
 
 

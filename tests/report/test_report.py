@@ -291,7 +291,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     assert kinds == {"model"}
 
 
-@pytest.mark.parametrize("place", ["tables/mine.txt", "models/mine.html"])
+@pytest.mark.parametrize("place", ["tables/mine.txt", "pages/mine.html"])
 def test_what_is_not_ours_is_not_replaced(results, data, tmp_path, place):
     """Though a report of ours lies there."""
     (tmp_path / place).parent.mkdir()

@@ -351,10 +351,10 @@ with LoopbackHub() as hub:
 
     hub.add("user/model", {{"config.json": b"4"}}, "refs/pr/1", type="model")
     request = hub.repositories["model", "user/model"].heads["refs/pr/1"]
-    proposed = ("user/model", "user/model@refs/pr/1", request, False)
+    proposed = ("user/model", "user/model@refs/pr/1", request, False, None)
     assert locate("user/model", "refs/pr/1") == locate("user/model@refs/pr/1", request) == proposed
     head = hub.repositories["model", "user/model"].heads["main"]
-    assert locate("user/model") == ("user/model", "user/model", head, False)
+    assert locate("user/model") == ("user/model", "user/model", head, False, None)
 """
 
 
