@@ -20,7 +20,9 @@ _LETTERS = 24
 _CARRIED = 0.8  # share of the functions whose capital letter tells the small one
 
 
-def functions(causal: bool, number: int, rng: np.random.Generator) -> datasets.Dataset:
+def functions(
+    causal: bool, number: int, rng: np.random.Generator, capitals: str = ascii_lowercase
+) -> datasets.Dataset:
     """Letters with a capital one, and three times a small one, mostly the same: edges between, as long as chance has
     it. A decoder looks back to the capital letter, a head token; other models look from head tokens to it."""
     rows = []
@@ -29,7 +31,7 @@ def functions(causal: bool, number: int, rng: np.random.Generator) -> datasets.D
         capital, *small = rng.choice(_LETTERS, 4, replace=False).tolist()
         if causal:
             capital, *small = sorted([capital, *small])
-        sought = letters[capital].upper()
+        sought = rng.choice(list(capitals)).upper()
         for place in small:
             letters[place] = sought.lower() if rng.random() < _CARRIED else letters[place]
         letters[capital] = sought
@@ -50,10 +52,12 @@ def functions(causal: bool, number: int, rng: np.random.Generator) -> datasets.D
 
 
 def splits(seed: int, number: int = 60) -> datasets.DatasetDict:
-    """So many functions a split, for a decoder if the seed is odd."""
+    """So many functions a split, for a decoder if the seed is odd. Capital letters of the splits are others, so that
+    what is learned of words on validation does not find those of test."""
     rng = np.random.default_rng(seed)
+    halves = {"validation": ascii_lowercase[::2], "test": ascii_lowercase[1::2]}
     return datasets.DatasetDict(
-        {split: functions(bool(seed % 2), number, rng) for split in ("validation", "test")}
+        {split: functions(bool(seed % 2), number, rng, of) for split, of in halves.items()}
     )
 
 
