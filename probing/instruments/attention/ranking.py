@@ -8,7 +8,6 @@ is ranked in each of their rows. Only the rows of reading tokens are computed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -23,9 +22,6 @@ from probing.models import transfer
 
 if TYPE_CHECKING:
     from probing.models.capture import Rows
-
-_UNDERFLOW = 1e-30
-"""Smaller weights may be rounded to 0."""
 
 _MORE_THAN_ANY = 1e30
 """Weights are below 1."""
@@ -113,27 +109,7 @@ class BatchRanker(BatchListener):
         )
 
     def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        self.found[:, edges, self.layer] = plan.rank(pooled)[..., 0]
-
-
-class RankBounds(BatchListener):
-    """Computes ranks and the bounds that rounding allows: uint8 (rules, edges, layers, heads, 3).
-
-    The last axis is the rank, and the best and the worst rank if every weight were off by the
-    fraction `slack`.
-    """
-
-    def __init__(self, *arguments: Any, slack: float):
-        self.slack = slack
-        super().__init__(*arguments)
-
-    def nothing(self, edges: int, heads: int, device: torch.device) -> Tensor:
-        return torch.empty(
-            (len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device
-        )
-
-    def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        self.found[:, edges, self.layer] = plan.rank(pooled, (None, self.slack, -self.slack))
+        self.found[:, edges, self.layer] = plan.rank(pooled)
 
 
 class FirstChoices(BatchListener):
@@ -477,33 +453,27 @@ class Plan:
             weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)
             yield block, weights.scatter_(2, own, 0.0)
 
-    def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> Tensor:
-        """Ranks in word-level rows: uint8 (rules, E, H, slacks).
-
-        With a `slack`: the number of tokens with more than `1 + slack` times the weight of the
-        ranked one, ignoring ties. That is the best rank that rounding allows for a positive slack,
-        and the worst for a negative one.
+    def rank(self, pooled: Pooled) -> Tensor:
+        """Ranks in word-level rows: uint8 (rules, E, H).
 
         `rank_rows` in `codesyntax_metric/topk_uas.py` gives the same ranks with numpy: a tie rule
         changes in both.
         """
-        shape = len(RULES), len(self.first), self.heads, len(slacks)
+        shape = len(RULES), len(self.first), self.heads
         ranks = torch.full(shape, WORST_RANK, dtype=torch.uint8, device=self.token.device)
         for block, weights in pooled:
-            self._rank_block(block, weights, slacks, ranks)
+            self._rank_block(block, weights, ranks)
         of_lookups = ranks[:, self.same]
         if self.by_head:
             return of_lookups
         pairs = of_lookups[0]  # of single tokens, for which all rules agree
         best = torch.full(
-            (self.edges, *pairs.shape[1:]), WORST_RANK, dtype=torch.uint8, device=pairs.device
+            (self.edges, self.heads), WORST_RANK, dtype=torch.uint8, device=pairs.device
         )
-        best.scatter_reduce_(0, self.edge[:, None, None].expand_as(pairs), pairs, "amin")
+        best.scatter_reduce_(0, self.edge[:, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
-    def _rank_block(
-        self, block: Block, weights: Tensor, slacks: Sequence[float | None], ranks: Tensor
-    ) -> None:
+    def _rank_block(self, block: Block, weights: Tensor, ranks: Tensor) -> None:
         """Fill `ranks` of the lookups of a block, as many at a time as the budget allows."""
         chunk = max(1, self.elements // (self.heads * block.tokens))
         begin, end = block.lookups.start, block.lookups.stop
@@ -512,11 +482,7 @@ class Plan:
             # (X, H, T)
             rows = weights.index_select(0, block.slot[start - begin : start - begin + chunk])
             first = self.first[places, None, None]
-            weight = _at(rows, first)
-            # the last in the memory of the rows
-            for number, slack in enumerate(slacks):
-                last_one = number == len(slacks) - 1
-                ranks[:, places, :, number] = self._rank_of(rows, weight, first, slack, last_one)
+            ranks[:, places] = self._rank_of(rows, _at(rows, first), first, in_place=True)
         # for dependents of one token, all rules agree
         for start in range(0, len(block.several), chunk):
             several = block.several[start : start + chunk]
@@ -525,13 +491,8 @@ class Plan:
             token = self.token[: block.tokens]
             outside = ((token < first) | (last < token)).float()
             best = (rows - _MORE_THAN_ANY * outside).amax(dim=-1, keepdim=True)
-            for number, slack in enumerate(slacks):
-                ranks[RULES.index("any"), several, :, number] = self._rank_of(
-                    rows, best, first, slack
-                )
-                ranks[RULES.index("last"), several, :, number] = self._rank_of(
-                    rows, _at(rows, last), last, slack
-                )
+            ranks[RULES.index("any"), several] = self._rank_of(rows, best, first)
+            ranks[RULES.index("last"), several] = self._rank_of(rows, _at(rows, last), last)
 
     def first_choices(self, pooled: Pooled, heads: Tensor, columns: Tensor) -> Tensor:
         """The token ranked first by the attention head `heads[columns]`, `columns` (rules, E):
@@ -552,12 +513,7 @@ class Plan:
         return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
     def _rank_of(
-        self,
-        rows: Tensor,
-        weight: Tensor,
-        token: Tensor,
-        slack: float | None,
-        in_place: bool = False,
+        self, rows: Tensor, weight: Tensor, token: Tensor, in_place: bool = False
     ) -> Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
@@ -565,21 +521,11 @@ class Plan:
         ranked token, or, for the best token of a dependent, its first token. `in_place`: the rows
         are not needed any more.
         """
-        if slack is None:
-            # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger
-            # float
-            earlier = (self.token[: rows.shape[-1]] < token).int()
-            bits = rows.view(torch.int32)
-            before = bits.add_(earlier) if in_place else bits + earlier
-            rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
-        else:
-            rank = torch.gt(
-                rows,
-                weight * (1 + slack) + math.copysign(_UNDERFLOW, slack),
-                out=torch.empty_like(rows),
-            )
-            # a negative slack counts the ranked token, too
-            rank = rank.sum(dim=-1) - int(slack < 0)
+        # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float
+        earlier = (self.token[: rows.shape[-1]] < token).int()
+        bits = rows.view(torch.int32)
+        before = bits.add_(earlier) if in_place else bits + earlier
+        rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         return rank.clamp_(max=WORST_RANK).masked_fill_(weight[..., 0] < 0, WORST_RANK).byte()
 
 

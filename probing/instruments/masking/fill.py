@@ -35,14 +35,12 @@ class Filled(NamedTuple):
 
     `predicted` (M,): ids, in the order of the positions; `hits`: at how many of them the true one
     is the likeliest; `log_probability`: of the true sub-tokens, in nats, the mean over the
-    positions, rounded to RESTORED_DECIMALS; `unsure`: the number of positions where rounding, as in
-    other batches or on another machine, could change the prediction.
+    positions, rounded to RESTORED_DECIMALS.
     """
 
     predicted: np.ndarray
     hits: int
     log_probability: float
-    unsure: int
 
 
 class Positioned(Protocol):
@@ -113,8 +111,7 @@ def key_of(item: Any) -> Hashable:
 class Filler(Passes[Copy]):
     """Restores copies in batches, longest first.
 
-    Rounding differs between batches, by far less than NEAR_LOGITS: predictions do only where
-    `Filled` says that they are unsure.
+    Rounding differs between batches: predictions do only where logits nearly tie.
     """
 
     LONGEST_FIRST = True
@@ -135,5 +132,4 @@ class Filler(Passes[Copy]):
 
 def _filled_positions(scores: np.ndarray) -> Filled:
     mean = round(float(scores[:, 2].mean()), RESTORED_DECIMALS)
-    hits, unsure = (int(scores[:, column].sum()) for column in (1, 3))
-    return Filled(scores[:, 0].astype(np.int64), hits, mean, unsure)
+    return Filled(scores[:, 0].astype(np.int64), int(scores[:, 1].sum()), mean)

@@ -270,21 +270,12 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         return Restoration(self.model, self.masker, self.batch_tokens)
 
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
-        return self.rows(part, bar)[0].sorted()
-
-    def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
-        """The rows of some functions, in their order, and the number of unsure positions of each
-        row."""
         texts = zip(part, self.masker.read([function.code for function in part]))
         functions = [(text, self.copies(text, function.index)[0]) for function, text in texts]
         cells = []
-        unsure = []
         for function, restored in zip(part, self.restoration.each(functions, bar)):
-            for copy in restored:
-                cells.append(self._ledger_row(function, copy))
-                unsure.append(copy.filled.unsure)
-        ledger = MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made)
-        return ledger, np.array(unsure)
+            cells += [self._ledger_row(function, copy) for copy in restored]
+        return MaskingLedger(list(self.node_types), np.array(cells, ROW), self.made).sorted()
 
     def _ledger_row(self, function: MaskedFunction, restored: RestoredCopy) -> tuple[float, ...]:
         """The row of the ledger of a copy of a function."""

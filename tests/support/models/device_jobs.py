@@ -18,7 +18,7 @@ from tqdm import tqdm
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES
 from probing.instruments.attention.align import align
 from probing.instruments.attention.encoded import EncodedFunction
-from probing.instruments.attention.ranking import BatchRanker, FirstChoices, RankBounds
+from probing.instruments.attention.ranking import BatchRanker, FirstChoices
 from probing.instruments.attention.runner import Runner
 from probing.instruments.masking.fill import Copy, Filler
 from probing.instruments.silencing.silence import Pass, Predictor
@@ -88,7 +88,6 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     picked = chance.integers(0, 2, (len(RULES), 1, 2))
     listeners = {
         "ranks": BatchRanker,
-        "bounds": partial(RankBounds, slack=1e-5),
         "first choices": partial(FirstChoices, picked=picked),
     }
     for direction in [DEPENDENT_TO_HEAD] if encoder.causal else DIRECTIONS:
