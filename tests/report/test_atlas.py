@@ -219,7 +219,7 @@ def test_a_click_on_a_cell_lists_its_relations_and_one_opens_its_line(opened):
     button.click()
     line = opened.locator(".relation[open]")
     assert line.locator(".name").inner_text().endswith(relation)
-    assert line.locator(".picture .line").count() > 0
+    line.locator(".picture .line").first.wait_for()
 
 
 def test_a_line_opens_what_the_head_finds_and_misses(opened, atlas):
@@ -231,6 +231,7 @@ def test_a_line_opens_what_the_head_finds_and_misses(opened, atlas):
     )
     opened.locator(".relation").nth(place).locator("summary").click()
     pictures = opened.locator(".relation[open] .picture")
+    pictures.nth(1).wait_for()
     assert pictures.count() == 2
     for number, mark in enumerate(("right", "wrong")):
         shown = pictures.nth(number)
