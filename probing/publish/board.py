@@ -254,6 +254,10 @@ class _Reader:
         self._whole: dict[str, Any] = {}
         self._labels = cache(lambda config, split: read_functions(data, config, split).labels)
 
+    def _labels_of(self, made: JsonObject) -> list[str]:
+        """The labels of the data, of the configs and splits of ledgers that were `made` so."""
+        return [self._labels(each["settings"]["config"], split) for split, each in made.items()]
+
     def add(self, found: list[Found]) -> None:
         """Read what was found, the newest first."""
         for one in sorted(found, key=lambda one: (-one.date, one.called)):
@@ -281,45 +285,34 @@ class _Reader:
     # ------------------------------------------------------------------------------ what is claimed
 
     def _kept(self, found: Found) -> Path:
-        """The file with what follows from the ledgers of a submission, which are read once; raises
-        SubmissionError or LedgerError if nothing does."""
+        """The file with what follows from the ledgers of a submission, which are read once for data
+        of the same labels; raises SubmissionError if nothing does."""
         file = self.folder / f"{cache_dir.key(['submission', found.known_by])}.npz"
         about = _about_in(file)
-        if about is None:
-            try:
-                means, about = self._means_of(found)
-            except (SubmissionError, LedgerError) as error:
-                means, about = {}, {"refused": str(error), "made": {}}
+        if about is None or about["labels"] != self._labels_of(about["made"]):
+            means, about = self._follows(found)
             hits_file.save(file, {name: mean.hits for name, mean in means.items()}, about)
         if "refused" in about:
             raise SubmissionError(about["refused"])
-        self._check_labels(about["made"])
         return file
 
-    def _means_of(self, found: Found) -> tuple[Means, JsonObject]:
-        results: dict[str, Any] = {}
-        for get in found.ledgers.values():
-            path = get()
-            name = instrument_of(path)
-            headline = headline_of(name)
-            result = INSTRUMENTS[str(name)].result.from_file(path)
-            check_settings(result.settings)
-            results[result.settings.split] = result
-        check_splits(results, headline)
-        model = results["test"].settings.model
-        if found.model and model.rpartition("/")[0] and model.casefold() != found.model.casefold():
-            raise SubmissionError(f"it is of {model}, but lies in the folder of {found.model}")
-        made = about_of(results, found.model or model, {})
-        self._check_labels(made["made"])
-        means = headline.means(results, self._things(results["test"]))
-        return means, about_of(results, found.model or model, means)
-
-    def _check_labels(self, made: JsonObject) -> None:
-        """Raise SubmissionError unless ledgers are of the labels of the data."""
-        for split, of_split in made.items():
-            settings = of_split["settings"]
-            if settings["labels"] != self._labels(settings["config"], split):
+    def _follows(self, found: Found) -> tuple[Means, JsonObject]:
+        """What follows from the ledgers of a submission, or why nothing does."""
+        means: Means = {}
+        about: JsonObject = {"made": {}}
+        try:
+            results = _results_of(found)
+            model = found.model or results["test"].settings.model
+            about = about_of(results, model, means)
+            theirs = [made["settings"]["labels"] for made in about["made"].values()]
+            if theirs != self._labels_of(about["made"]):
                 raise SubmissionError("its labels are not those of the data")
+            headline = INSTRUMENTS[results["test"].instrument].headline
+            means = headline.means(results, self._things(results["test"]))
+            about = about_of(results, model, means)
+        except (SubmissionError, LedgerError) as error:
+            about["refused"] = str(error)
+        return means, about | {"labels": self._labels_of(about["made"])}
 
     def _things(self, result: Any) -> Any:
         """What there is to find in the data, for results of such settings."""
@@ -408,6 +401,23 @@ def _about_in(file: Path) -> JsonObject | None:
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError, BadZipFile):
         return hits_file.load(file)[1]
     return None
+
+
+def _results_of(found: Found) -> dict[str, Any]:
+    """Split -> result; raises SubmissionError or LedgerError if they are no submission."""
+    results: dict[str, Any] = {}
+    for get in found.ledgers.values():
+        path = get()
+        name = instrument_of(path)
+        headline = headline_of(name)
+        result = INSTRUMENTS[str(name)].result.from_file(path)
+        check_settings(result.settings)
+        results[result.settings.split] = result
+    check_splits(results, headline)
+    model = results["test"].settings.model
+    if found.model and model.rpartition("/")[0] and model.casefold() != found.model.casefold():
+        raise SubmissionError(f"it is of {model}, but lies in the folder of {found.model}")
+    return results
 
 
 # ----------------------------------------------------------------------------- tables and their ranks

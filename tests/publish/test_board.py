@@ -318,10 +318,13 @@ def test_nothing_can_stand_on_a_board_of_nothing(tmp_path, data):
             read([str(source)], data)
 
 
-def test_a_board_of_other_data_has_none_of_these(results, fewer_functions, tmp_path):
+def test_a_board_of_other_data_has_none_of_these(results, data, fewer_functions, tmp_path):
+    """Nor does what is kept of it tell anything about the board of their own data, before or after."""
     save(results, tmp_path / "sent")
-    with pytest.raises(CodeSyntaxError, match="its labels are not those of the data"):
-        read([tmp_path / "sent"], str(fewer_functions))
+    for _ in range(2):
+        with pytest.raises(CodeSyntaxError, match="its labels are not those of the data"):
+            read([tmp_path / "sent"], str(fewer_functions))
+        assert len(read([tmp_path / "sent"], data)) == 1
 
 
 def test_a_lie_stands_beside_what_came_out(results, data, tmp_path, monkeypatch):
