@@ -27,6 +27,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from codesyntax_dataset.one_thread import one_thread
 from codesyntax_dataset.pairs.rivals import N, lexed
 
 BUCKETS = 1 << 16
@@ -83,7 +84,8 @@ class SurfaceRival:
             value = np.logaddexp(0, -gain).sum() + PENALTY / 2 * weights @ weights
             return value, PENALTY * weights - features.T @ wrong
 
-        self.weights = minimize(loss, np.zeros(BUCKETS), method="L-BFGS-B", jac=True).x
+        with one_thread():
+            self.weights = minimize(loss, np.zeros(BUCKETS), method="L-BFGS-B", jac=True).x
 
     def prefers(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each pair 1 where it prefers the valid text, -1 where it prefers the other one, and

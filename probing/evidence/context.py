@@ -29,7 +29,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.instruments.attention.edges import EdgeTable, runs
 from probing.instruments.attention.offsets import Offsets, best_offsets
 from probing.instruments.information.choice import Choices, fit
-from probing.instruments.information.surface import CLASSES, NO_WORD, WordClasses
+from probing.instruments.information.surface import CLASSES, NO_WORD, WordClasses, hashed
 from probing.runs.data import Row, words_of
 
 MOST_EDGES = 200
@@ -231,15 +231,10 @@ def _features(seen: Surroundings, reader: np.ndarray, token: np.ndarray) -> np.n
         (same, least, inside, of_token),
         (same_back, least, inside, before),
     ]
-    return np.stack([_number(feature, parts) for feature, parts in enumerate(crossed)])
-
-
-def _number(feature: int, parts: Iterable[np.ndarray]) -> np.ndarray:
-    """A number for each combination of the parts of a feature."""
-    mixed = np.asarray(feature * 104729)
-    for part in parts:
-        mixed = mixed * 1000003 + part
-    return feature * _BUCKETS + mixed % _BUCKETS
+    numbers = np.empty((len(crossed), len(token)), np.int32)
+    for feature, parts in enumerate(crossed):
+        numbers[feature] = feature * _BUCKETS + hashed(_BUCKETS, feature, *parts)
+    return numbers
 
 
 class _Asked(NamedTuple):
@@ -306,7 +301,7 @@ class _Ranker(NamedTuple):
         1, E)."""
         first = questions[0]
         ranks = np.full((len(questions) + 1, len(first.reads)), WORST_RANK, np.int64)
-        ends = np.searchsorted(first.tokens.cumsum(), np.arange(0, first.tokens.sum(), _CHUNK))
+        ends = np.searchsorted(first.tokens.cumsum(), np.arange(_CHUNK, first.tokens.sum(), _CHUNK))
         for part in np.split(np.arange(len(first.reads)), np.unique(ends)):
             edge, token = _candidates(seen, first.take(part), self.here, self.back)
             distance = token - first.reads[part][edge]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset.one_thread import one_thread
 from codesyntax_metric.topk_uas import RULES, WORST_RANK, RankCounts
 from probing.instruments.attention.ledger import RankLedger
 from probing.runs.clusters import CLUSTERS, FUNCTION, REPOSITORY
@@ -94,6 +95,8 @@ class Redrawn:
         for rule, k in missing:
             within = ranks[RULES.index(rule)] < k
             hits = np.add.reduceat(within, starts, axis=0, dtype=np.float32)
-            best = self._best(weights @ hits)
+            with one_thread():
+                by_draw = weights @ hits
+            best = self._best(by_draw)
             share = found[rule][best, k - 1] / self._scored.edges(relation)
             self._known[relation, rule, k] = 100 * share

@@ -16,6 +16,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from codesyntax_dataset.one_thread import one_thread
+
 CLOSE, ROUGH = 3e-8, 1e-4
 """The largest slope of the mean loss at the end of a fit, and of one that only chooses."""
 
@@ -150,9 +152,10 @@ def fit(
         return centre
     options = {"gtol": close, "ftol": 0, "maxcor": _REMEMBERED, "maxiter": 10**4, "maxfun": 10**5}
     start = centre if start is None else start
-    return minimize(
-        choices.penalized, start, (penalty, centre), "L-BFGS-B", jac=True, options=options
-    ).x
+    with one_thread():
+        return minimize(
+            choices.penalized, start, (penalty, centre), "L-BFGS-B", jac=True, options=options
+        ).x
 
 
 class OverFolds(NamedTuple):

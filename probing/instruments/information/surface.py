@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,8 @@ CLASSES = len(_SHAPES) + FREQUENT
 _LINES, _COLUMNS, _BRACKETS, _POWERS, _LENGTHS = 8, 16, 4, 10, 8
 _NEAR, _FEW = 3, 3
 """Depths and counts of what stands between are told apart up to these."""
+
+_FACTOR = 579  # by which parts are told apart
 
 _POSITIONS = (
     *[CLASSES] * 3,
@@ -128,12 +131,15 @@ def _smooth(apart: np.ndarray) -> list[np.ndarray]:
     return [value * side for side in sides for value in (far, near)]
 
 
-def _hashed(buckets: int, salt: int, *parts: np.ndarray | int) -> np.ndarray:
-    """A bucket for each combination of the parts."""
-    number = np.asarray(salt * 104729)
+def hashed(buckets: int, salt: int, *parts: Any) -> np.ndarray:
+    """A bucket for each combination of the parts, which are whole numbers of 32 bits or more.
+
+    `buckets`: a power of two, so that what 32 bits do not hold makes no difference.
+    """
+    number: Any = salt * 104729
     for part in parts:
-        number = number * 1000003 + part
-    return number % buckets
+        number = number * _FACTOR + part
+    return np.asarray(number & buckets - 1)
 
 
 def _near(number: np.ndarray, most: int) -> np.ndarray:
@@ -195,12 +201,12 @@ class Surface:
         ]
         structure = [back2, ahead2, first, opener, caller, step]
         grams = [
-            _hashed(4096, 1, back, known),
-            _hashed(4096, 2, back2, back),
-            _hashed(4096, 3, known, ahead),
-            _hashed(2048, 4, first, known),
-            _hashed(1024, 5, opener, commas),
-            _hashed(1024, 6, caller, known),
+            hashed(4096, 1, back, known),
+            hashed(4096, 2, back2, back),
+            hashed(4096, 3, known, ahead),
+            hashed(2048, 4, first, known),
+            hashed(1024, 5, opener, commas),
+            hashed(1024, 6, caller, known),
         ]
         number = {word: position for position, word in enumerate(dict.fromkeys(words))}
         return cls(
@@ -273,11 +279,11 @@ class Surface:
         ]
         distance = np.clip(here - head, -FAR, FAR)
         grams = [
-            _hashed(4096, 1, known[head], known),
-            _hashed(2048, 2, np.append(known[1:], NO_WORD)[head], back),
-            _hashed(4096, 3, distance, known),
-            _hashed(2048, 4, bracket, levels, known),
-            _hashed(2048, 5, back[head], known),
+            hashed(4096, 1, known[head], known),
+            hashed(2048, 2, np.append(known[1:], NO_WORD)[head], back),
+            hashed(4096, 3, distance, known),
+            hashed(2048, 4, bracket, levels, known),
+            hashed(2048, 5, back[head], known),
         ]
         return structure, grams
 
