@@ -8,21 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
 from codesyntax_dataset.protocol import HELD_OUT, KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS, kinds_of
-from probing.report import svg
 from probing.report.document import Table, verdict
-from probing.report.findings import Findings, Subject
-from probing.report.functions import Example, Functions
+from probing.report.findings import Findings, Score, Subject
+from probing.report.functions import Functions
 from probing.report.kinds import DIFFERENCE, PERCENT, P
 from probing.report.scored import ScoredRow
-from probing.report.svg import Cell, Curve, Mark
 from probing.report.words import RULE, K
 
 GROUPS = {
@@ -49,20 +46,41 @@ def group_of(relation: str) -> str:
     return _GROUP_OF.get(relation.partition(":")[0], WORDS)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A relation: its `cells`, the number of its place in the data of the script, and how the two
-    functions are that it opens."""
+class Line(NamedTuple):
+    """A relation: its row, the score of each baseline, and the difference to the best one in words."""
 
-    relation: str
-    marks: str
+    row: ScoredRow
     group: str
-    example: Example | None
-    head: str
-    drawn: Markup
+    rivals: dict[str, Score | None]
     difference: str
     p: str
     verdict: str
+
+
+class Cell(NamedTuple):
+    """A head on the map. `look`: the class of its colour; `strength`: of the colour, from 0 to 1."""
+
+    text: str = ""
+    look: str = ""
+    strength: float = 0
+    title: str = ""
+
+
+class Curve(NamedTuple):
+    """A curve: its class, its name and a percentage for each place, None for gaps."""
+
+    look: str
+    name: str
+    values: list[float | None]
+
+
+class Chart(NamedTuple):
+    """Curves over places at equal distances; `below`: what the places are."""
+
+    label: str
+    below: str
+    places: list[str]
+    curves: list[Curve]
 
 
 @dataclass(frozen=True)
@@ -90,14 +108,8 @@ class Atlas:
         rows = [ScoredRow(self.findings, self.model.name, RULE, K, name) for name in names]
 
         def order(row: ScoredRow) -> tuple[bool, float, str]:
-            difference = row.difference
-            if difference is None:
-                return True, 0, row.group
-            return (
-                verdict(difference_cell(row)) in ("", "not significant"),
-                -difference.value,
-                row.group,
-            )
+            significant = verdict(row.difference) in ("higher", "lower")
+            return not significant, -row.difference.value if row.difference else 0, row.group
 
         return sorted(rows, key=order)
 
@@ -109,24 +121,14 @@ class Atlas:
     @property
     def lines(self) -> Iterator[Line]:
         for row in self.rows:
-            known = row.score
-            dot = Mark(f"g-{group_of(row.group)}", "heads", *(known[:3] if known else (None,)))
-            marks = []
-            for number, kind in enumerate(self.kinds):
-                score = row.get(kind)
-                marks.append(Mark(f"rival-{number}", kind, score and score.value))
-            cell = difference_cell(row)
-            name, noted = row.marked
+            difference = row.difference
             yield Line(
-                name,
-                noted,
-                group_of(name),
-                self.functions.examples.get(name),
-                row.head or "–",
-                svg.scale(dot, marks),
-                DIFFERENCE.show(cell[0]) if cell else "–",
-                f"p {P.show(cell[3])}" if cell else "",
-                verdict(cell),
+                row,
+                group_of(row.group),
+                {kind: row.get(kind) for kind in self.kinds},
+                DIFFERENCE.show(difference.value) if difference else "–",
+                f"p {P.show(difference.p)}" if difference else "",
+                verdict(difference),
             )
 
     # ----------------------------------------------------------------------------------------------- the map
@@ -142,22 +144,17 @@ class Atlas:
         return best
 
     @property
-    def map(self) -> Markup:
-        """Layers and heads: for how many relations each is the best one."""
-        cells = {}
+    def map(self) -> list[list[Cell]]:
+        """The heads, layer by layer: for how many relations each is the best one."""
+        cells = [[Cell()] * self.model.heads for _ in range(self.model.layers)]
         for (layer, head), rows in self.best_of.items():
             (group, _), *_ = Counter(group_of(row.group) for row in rows).most_common(1)
-            best = max(row.score.value for row in rows if row.score)
-            said = ", ".join(
-                f"{row.group} {PERCENT.show(row.score.value)} %" for row in rows if row.score
-            )
-            title = f"head {layer}-{head}: {said}"
-            cells[layer, head] = Cell(str(len(rows)), f"g-{group}", 0.25 + 0.75 * best / 100, title)
-        layers, heads = (
-            list(map(str, range(number))) for number in (self.model.layers, self.model.heads)
-        )
-        label = f"Heads of {self.model.name}: layers below each other, heads beside each other"
-        return svg.grid(layers, heads, cells, label)
+            scores = {row.group: row.score.value for row in rows if row.score}
+            each = ", ".join(f"{name} {PERCENT.show(value)} %" for name, value in scores.items())
+            strength = 0.25 + 0.75 * max(scores.values()) / 100
+            title = f"head {layer}-{head}: {each}"
+            cells[layer][head] = Cell(str(len(rows)), f"g-{group}", strength, title)
+        return cells
 
     @property
     def groups(self) -> list[str]:
@@ -189,42 +186,41 @@ class Atlas:
     # -------------------------------------------------------------------------------------------- the charts
 
     @property
-    def over_k(self) -> Markup:
+    def over_k(self) -> Chart:
         """The means over relations, held-out, by the number of guesses."""
-        scored = [(self.model.name, "heads", "heads")]
-        scored += [(kind, f"rival-{number}", kind) for number, kind in enumerate(self.kinds)]
         curves = []
-        for name, look, shown in scored:
+        for look, name in (("heads", self.model.name), *self._rivals):
             scores = [self.findings.score(name, HELD_OUT, RULE, str(k)) for k in KS]
+            shown = "heads" if look == "heads" else name
             curves.append(Curve(look, shown, [score and score.value for score in scores]))
-        return svg.chart(list(map(str, KS)), curves, "Top-k UAS over k", "guesses (k)")
+        return Chart("Top-k UAS over k", "guesses (k)", list(map(str, KS)), curves)
 
     @property
-    def by_distance(self) -> Markup:
+    def _rivals(self) -> list[tuple[str, str]]:
+        """The class of each baseline, and its name."""
+        return [(f"rival-{number}", kind) for number, kind in enumerate(self.kinds)]
+
+    @property
+    def by_distance(self) -> Chart:
         """The share of edges that are found with one guess, by the distance of the dependent."""
         test = self.model.evidence.probed.test.ledger
-        distance = np.abs(test.first - test.head)
         counted = np.array([name not in NOT_IN_MEAN for name in test.relations])[test.relation]
-        places = np.searchsorted(DISTANCES, distance, side="right")
+        ranges = np.searchsorted(DISTANCES, np.abs(test.first - test.head), side="right")
         names = [
             str(begin) if begin + 1 == end else f"{begin}–{end - 1}"
             for begin, end in pairwise(DISTANCES)
         ]
-        names.append(f"{DISTANCES[-1]}+")
         curves = []
-        found = self.functions.hits(self.model)
-        for look, name, hits in (
-            ("heads", "heads", found.heads),
-            ("best", "best baseline", found.best),
+        for look, name, hits in zip(
+            ("heads", "best"), ("heads", "best baseline"), self.functions.hits(self.model)
         ):
             values: list[float | None] = []
-            for place in range(1, len(DISTANCES) + 1):
-                inside = counted & (places == place)
-                values.append(
-                    float(100 * hits[inside].mean()) if inside.sum() >= FEW_EDGES else None
-                )
+            for number in range(1, len(DISTANCES) + 1):
+                inside = hits[counted & (ranges == number)]
+                values.append(100 * float(inside.mean()) if len(inside) >= FEW_EDGES else None)
             curves.append(Curve(look, name, values))
-        return svg.chart(names, curves, "Edges found by distance", "tokens from head to dependent")
+        names.append(f"{DISTANCES[-1]}+")
+        return Chart("Edges found by distance", "tokens from head to dependent", names, curves)
 
     @property
     def summary(self) -> str:
@@ -238,8 +234,3 @@ class Atlas:
 
 FEW_EDGES = 20
 """Of fewer edges no share is drawn."""
-
-
-def difference_cell(row: ScoredRow) -> Any:
-    """The difference to the best baseline with its interval and p; None if it was not compared."""
-    return row.difference and list(row.difference[:4])

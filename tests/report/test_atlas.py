@@ -11,12 +11,12 @@ import pytest
 import probing
 from codesyntax_dataset.protocol import HELD_OUT
 from probing.instruments.attention.offsets import best_offsets
-from probing.report import svg
-from probing.report.atlas import Atlas, group_of
+from probing.report.atlas import Atlas, Cell, Chart, Curve, group_of
 from probing.report.findings import read_findings
 from probing.report.functions import Functions
+from probing.report.pages import environment
 from probing.report.report import report
-from probing.report.svg import Cell, Curve, Mark
+from probing.stats.intervals import Estimate
 
 pytestmark = pytest.mark.slow
 
@@ -66,8 +66,8 @@ def test_cells_count_the_relations_that_a_head_was_chosen_for(atlas):
     chosen = [row.head for row in atlas.rows if row.head]
     counted = {f"{layer}-{head}": len(rows) for (layer, head), rows in atlas.best_of.items()}
     assert counted == {head: chosen.count(head) for head in chosen}
-    shown = re.findall(r'text-anchor="middle">(\d+)</text></g>', atlas.map)
-    assert sorted(map(int, shown)) == sorted(counted.values())
+    shown = [int(cell.text) for layer in atlas.map for cell in layer if cell.text]
+    assert sorted(shown) == sorted(counted.values())
 
 
 def test_significant_relations_come_first_and_by_difference(atlas):
@@ -189,20 +189,34 @@ def test_heads_are_those_of_a_plain_loop_over_the_ledger(results, dataset_folder
 # Drawings
 
 
-def test_a_scale_says_its_numbers():
-    dot = Mark("heads", "heads", 24.0, 20.5, 27.25)
-    drawn = svg.scale(dot, [Mark("rival-0", "offset", 46.8), Mark("rival-1", "keyword", None)])
+@pytest.fixture(scope="module")
+def drawings():
+    return environment().get_template("drawings.html.jinja").module
+
+
+def test_a_scale_says_its_numbers(drawings):
+    score = Estimate(24.0, 20.5, 27.25, np.nan, 9)
+    rivals = {"offset": Estimate(46.8, np.nan, np.nan, np.nan, 9), "keyword": None}
+    drawn = drawings.scale("calls", score, rivals)
     assert "heads 24.0 [20.5, 27.2], offset 46.8 percent" in drawn
     assert drawn.count('class="mark') == 1
     (across,) = re.findall(r'cx="([\d.]+)"', drawn)
     assert float(across) == pytest.approx(6 + 0.24 * (400 - 12))
 
 
-def test_text_in_drawings_stays_text():
-    cells = {(0, 0): Cell("<b>", "x", 1, '"><script>')}
-    drawn = svg.grid(["<r>"], ["&"], cells, "</svg>")
-    drawn += svg.chart(["<a>"], [Curve("x", "<c>", [50, None])], "<l>", "<b>")
-    assert "<b>" not in drawn and "<script>" not in drawn
+def test_a_scale_without_a_score_says_its_rivals(drawings):
+    drawn = drawings.scale("calls", None, {"offset": Estimate(100.0, np.nan, np.nan, np.nan, 9)})
+    assert "<title>offset 100.0 percent</title>" in drawn
+    assert 'x1="394.0"' in drawn
+    assert "circle" not in drawn
+
+
+def test_text_in_drawings_stays_text(drawings):
+    drawn = drawings.grid([[Cell("<b>", "x", 1, '"><script>')]], "</svg>")
+    curves = [Curve("x", "<c>", [50, None])]
+    drawn += drawings.chart(Chart("<l>", "<b>", ["<a>", "b"], curves))
+    assert "<b>" not in drawn
+    assert "<script>" not in drawn
     assert drawn.count("</svg>") == 2
 
 
