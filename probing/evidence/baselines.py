@@ -188,7 +188,7 @@ Listed = dict[tuple[str, str, str], list[int]]
 
 @dataclass(frozen=True)
 class Picks:
-    """Chosen baselines: kind, rule and relation -> predictors, best first, as places in `_offsets`
+    """Chosen baselines: kind, rule and relation -> predictors, best first, as places in `_nearest_first`
     or `keywords`."""
 
     language: str
@@ -202,7 +202,7 @@ class Picks:
         if kind == "keyword":
             return [self.keywords[number] for number in numbers]
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
-        return (sign * _offsets(self.language)[numbers]).tolist()
+        return (sign * _nearest_first(self.language)[numbers]).tolist()
 
     def filled(self, edges: Edges, useless: Offsets | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on;
@@ -212,7 +212,7 @@ class Picks:
         changes. `useless`: relation -> the offset from head to dependent that is not added by the
         rule `first`.
         """
-        offsets = _offsets(self.language)
+        offsets = _nearest_first(self.language)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
         frequent = np.argsort(-occurring, kind="stable")
         lists = {}
@@ -260,7 +260,9 @@ def ledger(edges: Edges, picks: Picks, by_context: np.ndarray | None = None) -> 
     for kind, rule, relation, index, pairs in _hits_by_relation(edges, picks.direction):
         edge, number = pairs
         picked = picks.lists.get((kind, rule, relation), [])
-        guess = np.full(max(MOST_KEYWORDS, len(_offsets(edges.language))), WORST_RANK, np.uint8)
+        guess = np.full(
+            max(MOST_KEYWORDS, len(_nearest_first(edges.language))), WORST_RANK, np.uint8
+        )
         guess[picked] = np.arange(len(picked))
         rank = np.full(len(index), WORST_RANK, np.uint8)
         np.minimum.at(rank, edge, guess[number])
@@ -440,7 +442,7 @@ def _hits_by_relation(
 
 
 @cache
-def _offsets(language: str) -> np.ndarray:
+def _nearest_first(language: str) -> np.ndarray:
     """The offsets from head to dependent that the baseline may predict, nearest first: int64
     (offsets,)."""
     allowed = [offset for offset in LANGUAGES[language].offsets if offset]
@@ -450,10 +452,12 @@ def _offsets(language: str) -> np.ndarray:
 
 
 def _offset_hits(edges: Edges) -> Iterator[Pairs]:
-    """By each rule the offsets that hit edges, which are a run, as places in `_offsets`."""
+    """By each rule the offsets that hit edges, which are a run, as places in `_nearest_first`."""
     allowed = LANGUAGES[edges.language].offsets
     number_of = np.full(len(allowed), -1)
-    number_of[_offsets(edges.language) - allowed[0]] = np.arange(len(_offsets(edges.language)))
+    number_of[_nearest_first(edges.language) - allowed[0]] = np.arange(
+        len(_nearest_first(edges.language))
+    )
     first = edges.first - edges.head
     last = edges.last - edges.head
     for begin, end in ((first, first), (first, last), (last, last)):

@@ -13,7 +13,7 @@ from probing.instruments.silencing.carried import CarryingResult
 from probing.instruments.silencing.hits import WHOLE
 
 
-def _rows(result: CarryingResult) -> Iterator[Row]:
+def _carried_rows(result: CarryingResult) -> Iterator[Row]:
     for share in losses.shares(result):
         hits = losses.hits(result, share)
         about = shared_cells(result, rule=f"{share} %", measure="margin", cluster=REPOSITORY)
@@ -26,7 +26,7 @@ def _rows(result: CarryingResult) -> Iterator[Row]:
             yield from counted.scored_means(matched, best)
 
 
-carrying_rows = rows_by_result(CarryingResult, _rows)
+carrying_rows = rows_by_result(CarryingResult, _carried_rows)
 
 
 def of_carrying(results: Mapping[str, Any], _claimed: object) -> Iterator[Numbers]:

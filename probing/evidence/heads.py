@@ -69,13 +69,13 @@ def heads(results: Paths | StrPath) -> Any:
     tables = [
         pandas.DataFrame(columns)
         for result in probed.values()
-        for columns in _of_result(result, _offsets(result, probed))
+        for columns in _of_result(result, _chosen_offsets(result, probed))
     ]
     frame = pandas.concat(tables, ignore_index=True)
     return frame.astype({"step": "Int64", "offset": "Int64"})[list(HEAD_COLUMNS)]
 
 
-def _offsets(result: ProbeResult, others: dict[Path, ProbeResult]) -> Offsets:
+def _chosen_offsets(result: ProbeResult, others: dict[Path, ProbeResult]) -> Offsets:
     """The best offsets, those on validation if the same model was probed on it."""
     for other in others.values():
         if other.settings.split == "validation" and alike(other) == alike(result):
@@ -100,8 +100,8 @@ def _of_result(result: ProbeResult, offsets: Offsets) -> Iterator[dict[str, Any]
     }
     layer, head = np.indices((every.layers, every.heads)).reshape(2, -1)
     for relation, match, k in product(sorted(every.counts), RULES, map(int, TABLE_KS)):
-        edges, score = _score(every, relation, match, k)
-        hard_edges, beyond = _score(hard, relation, match, k)
+        edges, score = _percentages(every, relation, match, k)
+        hard_edges, beyond = _percentages(hard, relation, match, k)
         yield {
             **about,
             "relation": relation,
@@ -117,7 +117,9 @@ def _of_result(result: ProbeResult, offsets: Offsets) -> Iterator[dict[str, Any]
         }
 
 
-def _score(counts: RankCounts, relation: str, match: str, k: int) -> tuple[int, np.ndarray | float]:
+def _percentages(
+    counts: RankCounts, relation: str, match: str, k: int
+) -> tuple[int, np.ndarray | float]:
     """The edges of a relation, and the percentage of them that each head finds: (layers * heads,)."""
     if relation not in counts.counts:
         return 0, np.nan

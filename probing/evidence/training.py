@@ -228,7 +228,7 @@ def _with_errors(numbers: Mapping[str, tuple[float, float]]) -> dict[str, float]
     }
 
 
-def _bits(reading: _Reading, tokens: int) -> dict[str, float]:
+def _closing_bits(reading: _Reading, tokens: int) -> dict[str, float]:
     """What a decoder pays for the tokens with which nodes end."""
     session, language = reading.session, reading.language
     read = reading.drawn(language, "test", tokens)
@@ -239,11 +239,11 @@ def _bits(reading: _Reading, tokens: int) -> dict[str, float]:
     found = experiment.scorer.find([[function.text] for function in made], tqdm(disable=True))
     sums = paid(made, [scores for (scores,) in found], types)
     names = dict(zip((CLOSING, MATCHED, GRAMS), ("", "_matched", "_grams")))
-    numbers = {f"bits_per_byte{names[name]}": _quotient(part) for name, part in sums.items()}
+    numbers = {f"bits_per_byte{names[name]}": _ratio(part) for name, part in sums.items()}
     return _with_errors(numbers) | {"bits_functions": len(made)}
 
 
-def _quotient(parts: np.ndarray) -> tuple[float, float]:
+def _ratio(parts: np.ndarray) -> tuple[float, float]:
     """The total of the first column over that of the second, and its standard error over rows."""
     above, below = parts.T
     value = above.sum() / below.sum()
@@ -256,7 +256,7 @@ def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
     """The scores of heads, and of the best rule on the same edges."""
     session, language = reading.session, reading.language
     reads = [reading.drawn(language, split, tokens / 2) for split in ("validation", "test")]
-    results = [_run(Probing(session, read, batch_tokens=_BATCH_TOKENS)) for read in reads]
+    results = [_run_alone(Probing(session, read, batch_tokens=_BATCH_TOKENS)) for read in reads]
     validation, test = (result.ledger for result in results)
     read = [tuple(np.unique(ledger.function).tolist()) for ledger in (validation, test)]
     numbers = {
@@ -271,7 +271,7 @@ def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
 def _pairs(reading: _Reading, tokens: int) -> dict[str, float]:
     """How often a decoder prefers what parses, of the pairs that it reads."""
     pairs = reading.drawn(f"{reading.language}_pairs", "test", tokens)
-    preferred = _run(Preferring(reading.session, pairs, _BATCH_TOKENS)).ledger
+    preferred = _run_alone(Preferring(reading.session, pairs, _BATCH_TOKENS)).ledger
     read = replace(preferred, rows=preferred.rows[preferred.rows["read"] == 1])
     weights = stratum_weights(read.rows)
     right = read.preferred()[:, 0]
@@ -287,7 +287,7 @@ def _masks(reading: _Reading, tokens: int) -> dict[str, float]:
     # each is masked twice, and controls as often
     read = reading.drawn(reading.language, "test", tokens / (_PASSES * len(types)))
     masking = Masking(reading.session, read, types, draws=1, batch_tokens=_BATCH_TOKENS)
-    result = _run(masking)
+    result = _run_alone(masking)
     restored = [scores.t1.restored for scores in result.node_types.values()]
     of_functions = masked_hits.hits(result)["restored"]
     error = 100 / of_functions.scale * of_functions.standard_error(masked_hits.T1)[0]
@@ -298,7 +298,7 @@ def _masks(reading: _Reading, tokens: int) -> dict[str, float]:
 _PASSES = 2
 """Copies of a function for each node type: one masked, and one control."""
 
-_OF_KIND = {BITS: _bits, HEADS: _heads, PAIRS: _pairs, MASKS: _masks}
+_OF_KIND = {BITS: _closing_bits, HEADS: _heads, PAIRS: _pairs, MASKS: _masks}
 
 
 @contextlib.contextmanager
@@ -315,7 +315,7 @@ def _in_own_precision(model: Any) -> Iterator[None]:
             model.forward = replaced
 
 
-def _run(experiment: Experiment[Any, R]) -> R:
+def _run_alone(experiment: Experiment[Any, R]) -> R:
     """The result of an experiment that one process runs."""
     result = run(experiment)
     assert result is not None

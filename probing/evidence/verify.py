@@ -291,7 +291,7 @@ class _Runner(NamedTuple):
         prepared = {}
         for part, file in files.items():
             claimed[part] = _read_result(file, verification)
-            prepared[part] = self._prepared(file, claimed[part], verification)
+            prepared[part] = self._prepared_again(file, claimed[part], verification)
         if not verification.checkable:
             return verification
         runs = []
@@ -302,7 +302,7 @@ class _Runner(NamedTuple):
             verification.hidden = self._hidden(verification)
         return verification
 
-    def _prepared(self, file: Path, claimed: Any, verification: Verification) -> list[Any]:
+    def _prepared_again(self, file: Path, claimed: Any, verification: Verification) -> list[Any]:
         """The experiment of a result, prepared again: one for each run; checks what needs none."""
         provenance = claimed.PROVENANCE.of(claimed.ledger)
         settings = provenance.settings
@@ -414,13 +414,13 @@ def _check_counts(theirs: Any, ours: Any) -> Criterion:
         elif name == "run":
             parts = [part.family for part in parts]
         if name != "versions" and parts[0] != parts[1]:
-            finding = f"the result says {_shown(parts[0])}, here it is {_shown(parts[1])}"
+            finding = f"the result says {_quoted(parts[0])}, here it is {_quoted(parts[1])}"
             return Criterion("family" if name == "run" else name, False, finding)
     skipped = sum(theirs.skips.values())
     return Criterion("counts", True, f"as here; {skipped:,} functions were not read")
 
 
-def _shown(part: Any) -> str:
+def _quoted(part: Any) -> str:
     return str(part)[:500]
 
 

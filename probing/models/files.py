@@ -87,7 +87,7 @@ def _digest_of_states(folder: Path, states: tuple[tuple[str, tuple[int, ...]], .
     digest = hashlib.sha256()
     for name, (size, *_) in states:
         digest.update(f"{len(name.encode())} {name} {size} ".encode())
-        _add(digest, folder / name)
+        _add_to(digest, folder / name)
     return digest.hexdigest()
 
 
@@ -101,10 +101,10 @@ def sha256(*paths: Path) -> str:
     """The SHA-256 of the concatenated bytes of some files."""
     digest = hashlib.sha256()
     for path in paths:
-        _add(digest, path)
+        _add_to(digest, path)
     return digest.hexdigest()
 
 
-def _add(digest: hashlib._Hash, path: Path) -> None:
+def _add_to(digest: hashlib._Hash, path: Path) -> None:
     with path.open("rb") as file:
         hashlib.file_digest(file, lambda: digest)  # continues the digest

@@ -50,7 +50,9 @@ class _EagerRun(NamedTuple):
         output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
         maps = output.get("attentions") or ()
         return cls(
-            inputs, [None if layer is None else layer.float() for layer in maps], _hidden(output)
+            inputs,
+            [None if layer is None else layer.float() for layer in maps],
+            _hidden_states(output),
         )
 
     @property
@@ -88,7 +90,7 @@ def self_check(encoder: EncoderT) -> EncoderT:
     )
     captured, apart = zip(*(_captured(encoder, run) for run in (padded, alone)))
     passed = all(check.passed for check in captured)
-    _check_rows(encoder, padded, explained=passed)
+    _check_probabilities(encoder, padded, explained=passed)
     causal = _check_what_is_seen(encoder, padded, alone)
     length = alone.maps[0].shape[-1]
     moved = max(
@@ -157,7 +159,7 @@ def _attention_rows(encoder: Encoder, text: Batch, positions: Tensor) -> list[Te
     return rows_of_layers
 
 
-def _hidden(output: ModelOutput) -> Tensor:
+def _hidden_states(output: ModelOutput) -> Tensor:
     hidden = output.get("last_hidden_state")
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
@@ -174,7 +176,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
         differences = min(tries, key=max)
         # left to our attention function
         output = encoder.run(run.inputs, capture.ATTENTION_NAME, output_hidden_states=True)
-        distances = _relative_distance(_hidden(output)[texts], run.hidden[texts])
+        distances = _relative_distance(_hidden_states(output)[texts], run.hidden[texts])
         # the mean, because rounding may make a mixture of experts route a sub-token differently
         apart = distances.nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
@@ -212,7 +214,7 @@ def _differences(encoder: Encoder, run: _EagerRun, softmax: torch.dtype) -> tupl
     return tuple(differences)
 
 
-def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
+def _check_probabilities(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
     """Require that rows are probabilities of what is text.
 
     Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula

@@ -253,7 +253,7 @@ def sections(study: Study) -> list[Section]:
         keys = "rule", "system", "group"
         tables[name] = pivot(name, title, rows, keys, "measure", notes, filters=1)
     about = specs.text("study", functions=STUDY_FUNCTIONS, length=STUDY_LENGTH)
-    summary: list[Part] = [about, specs.table("inputs", _inputs(study))]
+    summary: list[Part] = [about, specs.table("inputs", _study_inputs(study))]
     effects = [_figure_3(by_type), specs.text("artefact"), tables["effects"]]
     return [
         Section("summary", "What was measured", summary, drawn=[numbers(study.frame)]),
@@ -267,7 +267,7 @@ def sections(study: Study) -> list[Section]:
     ]
 
 
-def _inputs(study: Study) -> Iterator[list[str]]:
+def _study_inputs(study: Study) -> Iterator[list[str]]:
     """For each model: the source, the signature, and what differs from the study."""
     source = sources.shown(study.inputs.sources[STUDY_CONFIG])
     differs = "parser" + ", data" * (study.functions != STUDY_FUNCTIONS)

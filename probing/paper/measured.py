@@ -78,8 +78,8 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     for kind, system in zip(BASELINES, BASELINE_SYSTEMS):
         if system in paper.scores(language, "first"):
             ranks = baselines if kind == BEST_BASELINE else only(baselines, kind)
-            rows += _means(config, system, ranks)
-    for row in _relations(config, OFFSET, only(baselines, "offset")):
+            rows += _mean_rows(config, system, ranks)
+    for row in _relation_rows(config, OFFSET, only(baselines, "offset")):
         (offset, *_) = picks.names("offset", row.rule, row.group) or ["-"]
         rows.append(row._replace(chosen=str(offset)))
     models: dict[str, ProbedModel] = {}
@@ -88,7 +88,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
         system = system_name(name, language)
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
         ranks = result.ledger if functions is None else result.ledger.only(functions)
-        rows += [*_means(config, system, ranks), *_relations(config, system, ranks)]
+        rows += [*_mean_rows(config, system, ranks), *_relation_rows(config, system, ranks)]
     return Measured(models, rows)
 
 
@@ -115,7 +115,7 @@ def _common_functions(
     return functions
 
 
-def _means(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
+def _mean_rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
     """The means over relations at all k of the paper."""
     for rule in RULES:
         scores = score(ranks.counts(), KS, rule)["scores"]
@@ -123,7 +123,7 @@ def _means(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
             yield ScoreRow(config, MEAN, system, scores[str(k)], rule=rule, k=k)
 
 
-def _relations(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
+def _relation_rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
     """The relations that count in the means, at k = 1, each with its head."""
     for rule in RULES:
         for relation, entry in score(ranks.counts(), 1, rule)["relations"].items():

@@ -220,7 +220,7 @@ def read(
             if "/" in source and "@" not in source and not Path(source).exists():
                 requests[source] = [*places.requests_of(source)]
             reader.add(found)
-    tables = [*_tables(reader.rows)]
+    tables = [*_board_tables(reader.rows)]
     if not tables:
         reasons = [f"{file} ({reason})" for file, reason in sorted(reader.left_out)]
         reasons += [waiting(repo, number) for repo in requests for number in requests[repo]]
@@ -271,7 +271,7 @@ class _Reader:
         full = self._claimed[of_owner] >= MOST_CLAIMED
         if full and not self.verify:
             raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
-        row = BoardRow.of(found.called, self._kept(found))
+        row = BoardRow.of(found.called, self._kept_file(found))
         if self.verify and (own := self._run(row)):
             if any(other is own for other in self.rows):
                 raise SubmissionError(f"of the same model and settings as {own.file}")
@@ -284,7 +284,7 @@ class _Reader:
 
     # ------------------------------------------------------------------------------ what is claimed
 
-    def _kept(self, found: Found) -> Path:
+    def _kept_file(self, found: Found) -> Path:
         """The file with what follows from the ledgers of a submission, which are read once for data
         of the same labels; raises SubmissionError if nothing does."""
         file = self.folder / f"{cache_dir.key(['submission', found.known_by])}.npz"
@@ -301,7 +301,7 @@ class _Reader:
         means: Means = {}
         about: JsonObject = {"made": {}}
         try:
-            results = _results_of(found)
+            results = _checked_results(found)
             model = found.model or results["test"].settings.model
             about = about_of(results, model, means)
             theirs = [made["settings"]["labels"] for made in about["made"].values()]
@@ -403,7 +403,7 @@ def _about_in(file: Path) -> JsonObject | None:
     return None
 
 
-def _results_of(found: Found) -> dict[str, Any]:
+def _checked_results(found: Found) -> dict[str, Any]:
     """Split -> result; raises SubmissionError or LedgerError if they are no submission."""
     results: dict[str, Any] = {}
     for get in found.ledgers.values():
@@ -423,7 +423,7 @@ def _results_of(found: Found) -> dict[str, Any]:
 # ----------------------------------------------------------------------------- tables and their ranks
 
 
-def _tables(rows: list[BoardRow]) -> Iterator[BoardTable]:
+def _board_tables(rows: list[BoardRow]) -> Iterator[BoardTable]:
     """The tables of rows, the largest of a config first."""
     by_table: defaultdict[str, list[BoardRow]] = defaultdict(list)
     for row in rows:
@@ -433,7 +433,7 @@ def _tables(rows: list[BoardRow]) -> Iterator[BoardTable]:
         of_table.sort(key=lambda row: (row.model.casefold(), row.about["signature"], row.file))
         verified = [row for row in of_table if row.verified is not None]
         claimed = [row for row in of_table if row.verified is None]
-        tables.append(BoardTable(_ranked(verified), claimed))
+        tables.append(BoardTable(_with_ranks(verified), claimed))
     configs = list(CONFIGS)
     order = {
         table.name: (table.shared["instrument"], configs.index(table.shared["config"]))
@@ -444,7 +444,7 @@ def _tables(rows: list[BoardRow]) -> Iterator[BoardTable]:
     )
 
 
-def _ranked(rows: list[BoardRow]) -> list[BoardRow]:
+def _with_ranks(rows: list[BoardRow]) -> list[BoardRow]:
     """Verified rows with their ranks, and with p of differences corrected for all of them (Holm)."""
     if not rows:
         return []

@@ -77,7 +77,7 @@ def opened(source: str, stack: ExitStack) -> tuple[list[Found], list[LeftOut]]:
     """
     path = Path(source)
     if os.path.isdir(path):
-        return _in_folder(path)
+        return _submissions_in_folder(path)
     if re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not path.parent.exists():
         folder = stack.enter_context(temporary_folder(Path(tempfile.gettempdir())))
         return _on_the_hub(source, folder)
@@ -86,7 +86,7 @@ def opened(source: str, stack: ExitStack) -> tuple[list[Found], list[LeftOut]]:
     )
 
 
-def _in_folder(folder: Path) -> tuple[list[Found], list[LeftOut]]:
+def _submissions_in_folder(folder: Path) -> tuple[list[Found], list[LeftOut]]:
     inside = folder / SUBMISSIONS
     within = folder if inside.is_symlink() or not inside.is_dir() else inside
     groups: defaultdict[tuple, dict[str, Path]] = defaultdict(dict)
@@ -107,7 +107,7 @@ def _in_folder(folder: Path) -> tuple[list[Found], list[LeftOut]]:
         found.append(
             Found(
                 printable(f"{folder.resolve().name}/{first}"),
-                {name: _there(path) for name, path in files.items()},
+                {name: _local(path) for name, path in files.items()},
                 json.dumps([match and match[1], digests]),
                 match[1] if match else None,
                 (match[1] if match else model).rpartition("/")[0],
@@ -126,7 +126,7 @@ def _said(instrument: str | None, made: Any) -> tuple[str, str]:
     return "", ""
 
 
-def _there(path: Path) -> Callable[[], Path]:
+def _local(path: Path) -> Callable[[], Path]:
     return lambda: path
 
 

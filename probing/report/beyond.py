@@ -30,10 +30,10 @@ def _mean_rows(findings: Findings) -> Iterator[RowRecord]:
         hard = ScoredRow(findings, name, rule, k, protocol=BEYOND_OFFSET)
         if hard.score:
             further = hard.title + " (further)" * (name == BASELINES[0])
-            yield {"name": further, "kind": kinds[name], "hard": hard, **_sizes(hard)}
+            yield {"name": further, "kind": kinds[name], "hard": hard, **_hard_sizes(hard)}
 
 
-def _sizes(hard: ScoredRow) -> dict[str, float]:
+def _hard_sizes(hard: ScoredRow) -> dict[str, float]:
     """How many relations and hard edges are in a mean."""
     findings = hard.findings
     every = findings.relations(findings.subjects[0].name, PUBLISHED)

@@ -109,14 +109,14 @@ def _models(table: BoardTable, links: Mapping[str, str]) -> Section:
     name = _anchor(table)
     if table.verified:
         lines = [*_lines(table, table.verified, links)]
-        parts.append(_table(table, lines, name, "Run by this board", verified=True))
+        parts.append(_models_table(table, lines, name, "Run by this board", verified=True))
     if table.claimed:
         lines = [*_lines(table, table.claimed, links)]
-        parts.append(_table(table, lines, f"{name}-claimed", "Claimed", verified=False))
+        parts.append(_models_table(table, lines, f"{name}-claimed", "Claimed", verified=False))
     return Section(name, _title(table), parts)
 
 
-def _table(
+def _models_table(
     table: BoardTable, lines: Sequence[RowRecord], name: str, title: str, verified: bool
 ) -> Table:
     return specs.table(
@@ -125,14 +125,14 @@ def _table(
         name,
         title=title,
         verified=verified,
-        means=_shown(table),
+        means=_shown_means(table),
         by=_by(table),
         rival=table.headline.rival,
         filters=len(_by(table)),
     )
 
 
-def _shown(table: BoardTable) -> Sequence[str]:
+def _shown_means(table: BoardTable) -> Sequence[str]:
     """The means to show, the first of which sorts."""
     return table.headline.shown or list(dict.fromkeys(name for name, _ in table.rows[0].means))
 
@@ -159,7 +159,7 @@ def _lines(
     table: BoardTable, rows: Sequence[BoardRow], links: Mapping[str, str]
 ) -> Iterator[RowRecord]:
     """A line for each measure and model, or rival that is the same for all, best first."""
-    shown = _shown(table)
+    shown = _shown_means(table)
     rivals = _rivals_of_all(rows[0].hits) if _by(table) else {}
     for measure in _measures(table):
         by = dict(zip(_by(table), measure))
@@ -174,16 +174,16 @@ def _lines(
                         "difference": row.differences.get(cell),
                         "rank": "–".join(map(str, dict.fromkeys(row.ranks.get(cell, ())))),
                     }
-            lines.append({"by": by, "means": means, **_model(table, row, measure, links)})
+            lines.append({"by": by, "means": means, **_model_cells(table, row, measure, links)})
         for system, own in rivals.items():
             means = {
                 name: {"score": own[name, measure]} for name in shown if (name, measure) in own
             }
             lines.append({"by": by, "means": means, "link": f"{system} baseline"})
-        yield from sorted(lines, key=lambda line: -_score(line["means"], shown[0]))
+        yield from sorted(lines, key=lambda line: -_first_score(line["means"], shown[0]))
 
 
-def _score(means: Mapping[str, Any], name: str) -> float:
+def _first_score(means: Mapping[str, Any], name: str) -> float:
     return means[name]["score"].value if name in means else 0
 
 
@@ -198,10 +198,12 @@ def _rivals_of_all(means: Means) -> dict[str, dict[Any, Any]]:
     }
 
 
-def _model(table: BoardTable, row: BoardRow, measure: Any, links: Mapping[str, str]) -> RowRecord:
+def _model_cells(
+    table: BoardTable, row: BoardRow, measure: Any, links: Mapping[str, str]
+) -> RowRecord:
     """The model of a row on a page, with the link to its own; and what is claimed of it."""
     claims = []
-    for name in _shown(table):
+    for name in _shown_means(table):
         cell = _cell(table, name, measure)
         claimed = row.claimed.get(cell)
         if claimed and abs(claimed.value - row.means[cell].value) >= _DIFFERS:
@@ -221,7 +223,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     name = _anchor(table)
     groups = specs.table(
         "board-groups",
-        [*_groups(table, row.hits)],
+        [*_group_lines(table, row.hits)],
         f"{name}-groups",
         filed=False,
         means=list(dict.fromkeys(mean for mean, _ in row.means)),
@@ -242,7 +244,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     return [groups, specs.table("board-origin", lines, f"{name}-origin", filed=False)]
 
 
-def _groups(table: BoardTable, means: Means) -> Iterator[RowRecord]:
+def _group_lines(table: BoardTable, means: Means) -> Iterator[RowRecord]:
     """The groups by each measure, largest difference to the rival in the first mean first."""
     system, rival = table.headline.system, table.headline.rival
     estimates = {
@@ -261,7 +263,7 @@ def _groups(table: BoardTable, means: Means) -> Iterator[RowRecord]:
             of_means = {}
             for name, mean in means.items():
                 if group in mean.hits.groups:
-                    of_means[name] = _of_group(mean, group, number, *estimates[name])
+                    of_means[name] = _group_cells(mean, group, number, *estimates[name])
             first = next(mean.hits for mean in means.values() if group in mean.hits.groups)
             cells = first.groups[group]
             gains = [of_mean["difference"].value for of_mean in of_means.values()]
@@ -282,7 +284,7 @@ def _marked(hits: Hits, group: str) -> list[str]:
     return [group, "; ".join(filter(marks.get, marks))]
 
 
-def _of_group(
+def _group_cells(
     mean: Mean, group: str, row: int, score: Any, difference: Any, rival: Any
 ) -> RowRecord:
     column = mean.hits.names.index(group)

@@ -82,7 +82,7 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
         for axis, column in zip(row, columns):
             for line in lines[column]:
                 known = ~np.isnan(line.scores[0])
-                _draw(axis, np.array(KS)[known], line._replace(scores=line.scores[:, known]))
+                _draw_line(axis, np.array(KS)[known], line._replace(scores=line.scores[:, known]))
             axis.set_title(f"{name}, {column}")
     for axis in axes[-1]:
         axis.set_xlabel("k")
@@ -94,7 +94,7 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
     return figure
 
 
-def _draw(axis: Any, places: Any, line: Line) -> None:
+def _draw_line(axis: Any, places: Any, line: Line) -> None:
     score, *bounds = line.scores
     axis.plot(places, score, color=line.colour, label=line.label, ls=line.style)
     if bounds:
@@ -106,7 +106,7 @@ def over_steps(steps: Sequence[int], title: str, lines: Sequence[Line]) -> Figur
     figure, axes = _panels(1, 1, 5.4, 3.5)
     axis = axes[0][0]
     for line in lines:
-        _draw(axis, steps, line)
+        _draw_line(axis, steps, line)
     axis.set_title(title)
     axis.set_xlabel("step")
     axis.set_ylim(0)

@@ -98,7 +98,7 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     alike = [findings for findings in all_findings if findings.settings.direction == direction]
     if len(alike) <= NAMED:
         rows = [row for row in map(_best_in_words, alike) if row.score is not None]
-        return _found(rows) if rows else specs.text("no-score", findings=alike[0])
+        return _sentences(rows) if rows else specs.text("no-score", findings=alike[0])
     verdicts = [verdict(_best_in_words(findings).difference) for findings in alike]
     more, less, configs = verdicts.count("higher"), verdicts.count("lower"), len(alike)
     same = configs - more - less
@@ -133,7 +133,7 @@ def _models_shown(all_findings: Sequence[Findings], most: int | None = None) -> 
     ]
 
 
-def _found(rows: Sequence[ScoredRow]) -> str:
+def _sentences(rows: Sequence[ScoredRow]) -> str:
     """What the best model of each config finds, and the best baseline, in two sentences."""
     names = list(dict.fromkeys(row.name for row in rows))
     dependents = rows[0].findings.settings.direction == HEAD_TO_DEPENDENT

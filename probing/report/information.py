@@ -69,7 +69,7 @@ def parts_of(result: InformationResult) -> list[Part]:
     ]
 
 
-def _by_group(
+def _keyed_by_group(
     hits: Hits, system: str, against: str | None, keys: Sequence[str]
 ) -> dict[str, RowRecord]:
     """Group -> the score or difference by each measure, under its key."""
@@ -93,7 +93,7 @@ _WAYS = MODEL, None, ("whole", "place")
 def preference_parts(result: PreferenceResult) -> list[Part]:
     """The accuracy on minimal pairs, and what is said below."""
     hits = of_pairs(result)
-    scores = _by_group(hits, *_WAYS)
+    scores = _keyed_by_group(hits, *_WAYS)
     rows = []
     for phenomenon, accuracy in result.phenomena.items():
         shown = f"{phenomenon} (surface)" if accuracy.needs_no_syntax else phenomenon
@@ -155,7 +155,7 @@ def _surprisals(
     """A row for each node type, with intervals over functions; those of fewer than LEAST_NODES
     nodes have a star."""
     rows = []
-    gains = _by_group(hits, *_GAINS)
+    gains = _keyed_by_group(hits, *_GAINS)
     for name, values in groups.items():
         rows.append(
             {

@@ -366,8 +366,8 @@ def _arms(
                 {
                     "masked": len(copy.copy.positions),
                     "restored": copy.filled.hits,
-                    "similarities": list(zip(_SIMILARITY_TITLES, map(_number, similarities))),
-                    "log_probability": _number(copy.filled.log_probability),
+                    "similarities": list(zip(_SIMILARITY_TITLES, map(_three_digits, similarities))),
+                    "log_probability": _three_digits(copy.filled.log_probability),
                     "lines": restored_lines(parts),
                 }
             )
@@ -383,7 +383,7 @@ _SIMILARITY_TITLES = (
 )
 
 
-def _number(value: float) -> str:
+def _three_digits(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
 
 

@@ -51,14 +51,14 @@ def silencing_parts(result: SilencingResult) -> list[Part]:
     each."""
     effects = silencing_effects(result)
     return [
-        _table(result, effects),
+        _effects_table(result, effects),
         verdicts(result.title, effects),
         result.signature,
         *skipped(edges=result.left_out, functions=result.skips),
     ]
 
 
-def _asked(result: SilencingResult) -> str:
+def _predicted_of(result: SilencingResult) -> str:
     """What is predicted of a relation."""
     if result.run.predicts == "next":
         return "the first tokens of dependents predicted"
@@ -73,7 +73,7 @@ def matched_heads(result: SilencingResult) -> str:
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
 
 
-def _table(result: SilencingResult, effects: Mapping[str, SilencingEffect]) -> Table:
+def _effects_table(result: SilencingResult, effects: Mapping[str, SilencingEffect]) -> Table:
     """The relations, highest score first."""
     rows = []
     for name, effect in effects.items():
@@ -93,7 +93,7 @@ def _table(result: SilencingResult, effects: Mapping[str, SilencingEffect]) -> T
         "silencing",
         rows,
         result=result,
-        asked=_asked(result),
+        asked=_predicted_of(result),
         matched=matched_heads(result),
         relations=len(rows),
     )

@@ -155,10 +155,10 @@ def _verdicts(group: MaskedModels) -> Table:
 
 def _group(group: MaskedModels) -> Section:
     note = specs.text("masking", settings=group.settings, control=group.control)
-    return Section(group.name, group.title, [note, _table(group), _floors(group)])
+    return Section(group.name, group.title, [note, _outcomes_table(group), _floors(group)])
 
 
-def _table(group: MaskedModels) -> Table:
+def _outcomes_table(group: MaskedModels) -> Table:
     rows = []
     for similarity, kind in product(SIMILARITIES, group.node_types):
         functions = group.functions(kind)

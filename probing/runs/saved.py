@@ -259,9 +259,9 @@ class Result(Record, Generic[L]):
     def title(self) -> str:
         """The model, what was measured instead of it, and the data, for the titles of tables."""
         controls = self.settings.deviations
-        return self._titled(f"{control} {self.settings.seed}" for control in controls)
+        return self._title_with(f"{control} {self.settings.seed}" for control in controls)
 
-    def _titled(self, more: Iterable[str]) -> str:
+    def _title_with(self, more: Iterable[str]) -> str:
         settings = self.settings
         data = ", ".join([settings.data, f"{settings.config}/{settings.split}", *more])
         part = extent(settings.limit, f"{self.UNIT}s")

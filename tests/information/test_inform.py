@@ -16,7 +16,7 @@ from codesyntax_dataset.errors import LedgerError
 from probing.evidence.verify import verify
 from probing.instruments.information import learn
 from probing.instruments.information.hits import hits
-from probing.instruments.information.inform import Informing, _ranked
+from probing.instruments.information.inform import Informing, _ranked_among
 from probing.instruments.information.result import InformationLedger, InformationResult
 from probing.report.information import added
 from probing.report.report import report
@@ -92,7 +92,7 @@ def test_ranks_and_bits_of_one_head_token_by_hand():
     by_surface = np.log([1.0, 3.0, 1.0, 3.0])
     attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1 / 3, 2.0, 4 / 3]])
     by_head = np.array([0.5, 0.0, 0.5, 0.0])
-    ranks, bits = _ranked(by_surface, attention, by_head, np.array([2, 3]))
+    ranks, bits = _ranked_among(by_surface, attention, by_head, np.array([2, 3]))
     # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
     assert bits.tolist() == [
         [3, 1.415],

@@ -24,7 +24,7 @@ from support.models.tensor_bundle import table, write_bundle
 from transformers import BertConfig, BertForPreTraining, BertModel
 
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
-from probing.models.cubert.convert import _config, _model, convert, variables_of
+from probing.models.cubert.convert import _config, _converted, convert, variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.load import described, load
 
@@ -120,14 +120,14 @@ def test_every_variable_counts():
     """Each that is missing, surplus, or of another shape is refused."""
     values, it = with_optimizer(variables()), Path("it")
     del values["global_step"]  # no float32
-    _model(_config(values, it), values, it)
+    _converted(_config(values, it), values, it)
     for name in variables():
         left = {other: value for other, value in values.items() if other != name}
         surplus, misshapen = {f"{name}_2": values[name]}, {name: values[name][..., None]}
         for changed in (left, left | misshapen, values | surplus):
             said = "Missing key|size mismatch|Unexpected key|layers and a hidden size of"
             with pytest.raises(ModelError, match=said):
-                _model(_config(changed, it), changed, it)
+                _converted(_config(changed, it), changed, it)
     with pytest.raises(ModelError, match="multiple of 64"):
         _config(variables(hidden=96), it)
     many = {f"{layer}/intermediate/dense/kernel": np.zeros(0) for layer in range(3000)}

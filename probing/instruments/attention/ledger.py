@@ -207,25 +207,27 @@ class RankLedger(EdgeTable):
         none. Ranks of several files are those of this one from then on."""
         layers, heads = self.ranks.shape[2:]
         header = {"layers": layers, "heads": heads, "settings": self.settings}
-        ledger_file.save(path, self._columns(), header, repeated=["relation"])
+        ledger_file.save(path, self._file_columns(), header, repeated=["relation"])
         replaced = isinstance(self.ranks, FileRanks) and (
             self.ranks.path.resolve() == Path(path).resolve()
         )
         if replaced or isinstance(self.ranks, JoinedRanks):
             self.ranks = type(self).open(path).ranks
 
-    def _columns(self) -> Iterator[dict[str, pa.Array]]:
+    def _file_columns(self) -> Iterator[dict[str, pa.Array]]:
         """Those of the file, for some edges after the other."""
-        names = _texts(self.relations)
+        names = _text_column(self.relations)
         width = pa.binary(self.ranks.shape[0] * self.ranks.shape[2] * self.ranks.shape[3])
         nothing = slice(0), np.empty(self.ranks.shape, np.uint8)
         for part, ranks in self.parts(ledger_file.ROWS_AT_ONCE) if len(self) else [nothing]:
             # (E, rules, layers, heads)
             cells = pa.py_buffer(np.ascontiguousarray(ranks.swapaxes(0, 1)))
-            columns = {name: _numbers(getattr(self, name)[part]) for name in _NUMBERS}
+            columns = {name: _number_column(getattr(self, name)[part]) for name in _NUMBERS}
             yield {
                 **columns,
-                "relation": pa.DictionaryArray.from_arrays(_numbers(self.relation[part]), names),
+                "relation": pa.DictionaryArray.from_arrays(
+                    _number_column(self.relation[part]), names
+                ),
                 "ranks": pa.Array.from_buffers(width, ranks.shape[1], [None, cells]),
             }
 
@@ -274,13 +276,13 @@ class RankLedger(EdgeTable):
         )
 
 
-def _numbers(values: np.ndarray) -> pa.Array:
+def _number_column(values: np.ndarray) -> pa.Array:
     """Whole numbers (n,) as int32. `pa.array` would import pandas, as here and below."""
     buffer = pa.py_buffer(np.ascontiguousarray(values, np.int32))
     return pa.Array.from_buffers(pa.int32(), len(values), [None, buffer])
 
 
-def _texts(texts: Sequence[str]) -> pa.Array:
+def _text_column(texts: Sequence[str]) -> pa.Array:
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     parts = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
@@ -390,7 +392,7 @@ class JoinedRanks(StoredRanks):
         return JoinedRanks(chosen, self._source[edges])
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        readers = {number: _Reader(ranks) for number, ranks in enumerate(self._sources)}
+        readers = {number: _RankReader(ranks) for number, ranks in enumerate(self._sources)}
         left = np.bincount(self._source, minlength=len(self._sources))
         for start in range(0, len(self._source), edges_at_once):
             source = self._source[start : start + edges_at_once]
@@ -404,7 +406,7 @@ class JoinedRanks(StoredRanks):
             yield slice(start, start + len(source)), part
 
 
-class _Reader:
+class _RankReader:
     """Reads the ranks of a ledger, in memory or in a file, from the first edge to the last."""
 
     def __init__(self, ranks: np.ndarray | StoredRanks):

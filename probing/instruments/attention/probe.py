@@ -275,9 +275,9 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     @cached_property
     def parts(self) -> Sequence[Any]:
         """Places of functions in the split, in order."""
-        return self._chunks(self.data.places)
+        return self._in_parts(self.data.places)
 
-    def _chunks(self, places: np.ndarray) -> list[np.ndarray]:
+    def _in_parts(self, places: np.ndarray) -> list[np.ndarray]:
         on_gpu = self.encoder.device.type == "cuda"
         size = self.PART * _USUAL_CODE * (_ON_GPU if on_gpu else 1)
         ends = self.data.code_sizes[places].cumsum()
@@ -289,7 +289,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
 
     def only(self, places: np.ndarray) -> None:
         super().only(places)
-        self.parts = self._chunks(places)
+        self.parts = self._in_parts(places)
 
     def read(self, part: Any) -> tuple[list[EncodedFunction], JsonObject]:
         return self._counted(self._encoded(part))

@@ -281,7 +281,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
                 np.delete(values[number], head, axis=-1) for values in (scores, by_head)
             )
             by_surface = choice_of(surface, head).scores(learned.surface)
-            ranks, bits = _ranked(by_surface, attention, weights, first - (first > head))
+            ranks, bits = _ranked_among(by_surface, attention, weights, first - (first > head))
             candidates = len(surface.word) - 1
             for edge, dependent, of_ranks, of_bits in zip(edges, first, ranks.T, bits.T):
                 row = (
@@ -309,7 +309,7 @@ def _distinct_choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
     return distinct, choice.reshape(-1)
 
 
-def _ranked(
+def _ranked_among(
     by_surface: np.ndarray, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ranks (4, E) and bits (3, E) of dependents `chosen` (E,) among the P candidates of one

@@ -31,7 +31,7 @@ def rival(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
     if fits is None:
         fits = learn.learn_surface(samples)
         if folder is not None:
-            cache_dir.keep(folder, key, ".npz", lambda file: _write(file, fits))
+            cache_dir.keep(folder, key, ".npz", lambda file: _write_fits(file, fits))
     _last.clear()
     _last[key] = fits
     return fits
@@ -64,7 +64,7 @@ def digest(value: Any) -> str:
     return whole.hexdigest()
 
 
-def _write(file: Path, fits: Mapping[int, SurfaceFit]) -> None:
+def _write_fits(file: Path, fits: Mapping[int, SurfaceFit]) -> None:
     arrays = {}
     for relation, fitted in fits.items():
         arrays[f"{relation}/features"] = np.array(fitted.features)

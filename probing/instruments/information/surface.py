@@ -90,16 +90,16 @@ class WordClasses:
     others."""
 
     def __init__(self, rows: Iterable[Row]):
-        self._number(Counter(word for row in rows for word in words_of(row)))
+        self._number_words(Counter(word for row in rows for word in words_of(row)))
 
     @classmethod
     def counted(cls, counts: Mapping[str, int]) -> WordClasses:
         """From how often words stand in some functions."""
         classes = cls([])
-        classes._number(counts)
+        classes._number_words(counts)
         return classes
 
-    def _number(self, counts: Mapping[str, int]) -> None:
+    def _number_words(self, counts: Mapping[str, int]) -> None:
         frequent = sorted(counts, key=lambda word: (-counts[word], word))[:FREQUENT]
         self.numbers = {word: number for number, word in enumerate(frequent, len(_SHAPES))}
 

@@ -217,7 +217,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = list(pairs(data.table, data.limit))
         self.phenomena = sorted({row["phenomenon"] for row in rows})
-        encoded = [*self._encoded(rows)]
+        encoded = [*self._encoded_pairs(rows)]
         long = sum(self._exceeds_length(pair) for pair in encoded)
         return self.prepared(
             model,
@@ -254,7 +254,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         rival = _fitted(texts, language_of(self.data.config).keywords)
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
-    def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
+    def _encoded_pairs(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
         repository: dict[str, int] = {}
         for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
             good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))

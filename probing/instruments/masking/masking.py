@@ -90,7 +90,7 @@ class Maskable:
         """
         spans = self.nodes[node_type]
         drawn = random.Random(seed).sample(range(len(spans)), int(rate * len(spans)))
-        within = self._within(spans[sorted(drawn)])
+        within = self._inside_nodes(spans[sorted(drawn)])
         positions = np.flatnonzero(within.any(axis=1))
         if not len(positions):
             return Mask(positions, 0)
@@ -105,7 +105,7 @@ class Maskable:
 
     def outside(self, node_type: str) -> np.ndarray:
         """Which of the eligible sub-tokens are in no node of a type: bool."""
-        within = self._within(self.nodes[node_type])[self.eligible]
+        within = self._inside_nodes(self.nodes[node_type])[self.eligible]
         return np.asarray(~within.any(axis=1))
 
     def control_spans(self, node_type: str, positions: np.ndarray, seed: int) -> np.ndarray:
@@ -139,7 +139,7 @@ class Maskable:
                 lengths = sorted([*lengths, length // 2, length - length // 2])
         return self.eligible[chosen]
 
-    def _within(self, spans: np.ndarray) -> np.ndarray:
+    def _inside_nodes(self, spans: np.ndarray) -> np.ndarray:
         """True where each sub-token is in each node: bool (S, nodes).
 
         It is if the two share a character. A sub-token of spaces alone is the place at its end; in

@@ -209,7 +209,7 @@ class MaskResult(Result[MaskingLedger]):
 
     @classmethod
     def measured(cls, ledger: MaskingLedger, provenance: MaskProvenance) -> Measured:
-        _check_counts(ledger, provenance)
+        _check_copies(ledger, provenance)
         named = ledger.named()
         node_types = {name: _type_scores(ledger.rows[chosen]) for name, chosen in named.items()}
         copies = {"copies": len(ledger)}
@@ -247,7 +247,7 @@ def _means(values: np.ndarray, functions: int) -> tuple[Any, Any]:
     return float(known[:, 0].mean()), float(known[:, 1:].mean(axis=1).mean())
 
 
-def _check_counts(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
+def _check_copies(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
     """Raise LedgerError unless the ledger holds the copies that its settings say."""
     rows = ledger.rows
     settings = provenance.settings

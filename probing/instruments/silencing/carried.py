@@ -152,7 +152,7 @@ class CarryingResult(Result[CarryingLedger]):
     @property
     def title(self) -> str:
         """The model, the data, and what silenced heads put out, for the titles of tables."""
-        return self._titled([f"{self.settings.stand_in} outputs"])
+        return self._title_with([f"{self.settings.stand_in} outputs"])
 
 
 def places_of(sets: Sequence[HeadSet], seeker: str, share: int, kind: str) -> list[int]:

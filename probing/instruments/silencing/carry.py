@@ -249,7 +249,7 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
     def prepare(self) -> Prepared[ReadPair]:
         model = self.model
         check_language(model.tokenizer, model.name, language_of(self.data.config).name)
-        encoded = list(self._encoded())
+        encoded = list(self._pairs_read())
         readable = [pair for pair in encoded if len(pair.ids) <= model.longest]
         masked = model.mask is not None
         return self.prepared(
@@ -270,7 +270,7 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
             sets=tuple(self.heads),
         )
 
-    def _encoded(self) -> Iterator[ReadPair]:
+    def _pairs_read(self) -> Iterator[ReadPair]:
         repository: dict[str, int] = {}
         masked = self.model.mask is not None
         for row in self._rows:

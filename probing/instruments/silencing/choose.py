@@ -39,7 +39,7 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
             best = divmod(int(ranked[name][0]), heads)
             chosen[name] = Chosen(
                 best=best,
-                matched=_matched(best, heads, draws, seed),
+                matched=_others_of_layer(best, heads, draws, seed),
                 edges=int(edges.sum()),
                 score=float(100 * hit[edges].mean()),
                 hard=len(of_hard),
@@ -100,7 +100,7 @@ def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.nda
     return ledger.of_heads(*np.unravel_index([best] * len(RULES), ledger.ranks.shape[2:]))[0] == 0
 
 
-def _matched(best: HeadPlace, heads: int, draws: int, seed: int) -> tuple[HeadPlace, ...]:
+def _others_of_layer(best: HeadPlace, heads: int, draws: int, seed: int) -> tuple[HeadPlace, ...]:
     """The other `heads` of the layer of the best one, or `draws` of them, drawn by `seed`."""
     layer, number = best
     others = np.delete(np.arange(heads), number)

@@ -45,7 +45,7 @@ def hits(result: CarryingResult, share: int) -> Hits:
     few = {name for name, margin in result.phenomena.items() if margin.pairs < LEAST_PAIRS}
     return Hits.of_rows(
         rows["repository"][:, 0],
-        _columns(result, rows),
+        _column_of_pairs(result, rows),
         systems,
         ("margin",),
         unit="nats",
@@ -127,7 +127,7 @@ def losses(result: CarryingResult) -> Iterator[Losses]:
     """What minimal pairs lose without the heads of each seeker, by share."""
     rows = _by_pair(result)
     harm = _harm(rows)
-    columns = _columns(result, rows)
+    columns = _column_of_pairs(result, rows)
     margins = (rows["good"] - rows["bad"]).T
     for share in shares(result):
         every = hits(result, share)
@@ -184,7 +184,7 @@ def _by_pair(result: CarryingResult) -> np.ndarray:
     return result.ledger.rows.reshape(-1, len(result.sets) + 1)
 
 
-def _columns(result: CarryingResult, rows: np.ndarray) -> np.ndarray:
+def _column_of_pairs(result: CarryingResult, rows: np.ndarray) -> np.ndarray:
     """The column of each pair: (pairs,)."""
     return np.array(result.ledger.names, object)[rows["phenomenon"][:, 0]]
 

@@ -173,7 +173,7 @@ class SilencingResult(Result[SilencingLedger]):
     @property
     def title(self) -> str:
         """The model, the data and how heads look, for the titles of tables."""
-        return self._titled([self.settings.direction])
+        return self._title_with([self.settings.direction])
 
 
 def log_probabilities(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

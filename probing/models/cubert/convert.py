@@ -76,12 +76,12 @@ def _variables(table: bytes, values: np.ndarray) -> Iterator[tuple[str, np.ndarr
             raise ValueError("the blocks of its index overlap")
         behind = offset + size
         for name, message in _block(table, offset, size):
-            fields = _fields(message)
+            fields = _message_fields(message)
             # the header has no name; what is stored in slices has a field 7
             if not name or fields.get(1) != [_FLOAT] or 7 in fields:
                 continue
-            dimensions = _fields(fields.get(2, [b""])[0]).get(2, [])
-            shape = [_fields(dimension).get(1, [0])[0] for dimension in dimensions]
+            dimensions = _message_fields(fields.get(2, [b""])[0]).get(2, [])
+            shape = [_message_fields(dimension).get(1, [0])[0] for dimension in dimensions]
             start = fields.get(4, [0])[0]
             content = values[start : start + fields.get(5, [0])[0]]
             yield name.decode(), content.view("<f4").reshape(shape)
@@ -116,7 +116,7 @@ def _numbers(data: bytes, position: int, count: int) -> tuple[list[int], int]:
     return numbers, position
 
 
-def _fields(message: bytes) -> dict[int, list]:
+def _message_fields(message: bytes) -> dict[int, list]:
     """The values of a protocol buffer, numbers or bytes, by the number of their field."""
     fields: dict[int, list] = {}
     position = 0
@@ -167,7 +167,7 @@ def convert(
             f"{config.vocab_size}: use the vocabulary of the same release"
         )
     config.pad_token_id = tokenizer.pad_token_id
-    model = _model(config, variables, source)
+    model = _converted(config, variables, source)
     with os_errors_as_ledger_errors(target), atomic_path(target) as folder, quiet():
         tokenizer.save_pretrained(folder)
         try:
@@ -201,7 +201,7 @@ def _config(variables: Mapping[str, np.ndarray], source: Path) -> BertConfig:
     return config
 
 
-def _model(
+def _converted(
     config: BertConfig, variables: Mapping[str, np.ndarray], source: Path
 ) -> BertForPreTraining:
     """The model with these variables; raises ModelError if some are missing, surplus, or of another
