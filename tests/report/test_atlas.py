@@ -234,6 +234,12 @@ def test_a_click_on_a_cell_lists_its_relations_and_one_opens_its_line(opened):
     line = opened.locator(".relation[open]")
     assert line.locator(".name").inner_text().endswith(relation)
     line.locator(".picture .line").first.wait_for()
+    numbers = line.locator("p.notes").inner_text()
+    assert re.fullmatch(
+        r"Found with one guess: heads [\d.]+ \[[\d.]+, [\d.]+\], .*context [\d.]+ percent, in \d+ functions\. "
+        r"Difference to the best baseline: [−+]?[\d.]+, p .*\.",
+        numbers,
+    ), numbers
 
 
 def test_a_line_opens_what_the_head_finds_and_misses(opened, atlas):
