@@ -28,12 +28,22 @@ from probing.models.loaded import (
     quiet,
     without_cache,
 )
+from probing.models.subtokens import word_ends
 
 logger = logging.getLogger(__name__)
 
 _EVERY = 3  # in the self-check every third sub-token is masked
 _EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
 _MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
+
+
+class Text(NamedTuple):
+    """The sub-tokens of a text, `ids` (S,), the `positions` (M,) of those that are no special ones,
+    and where the words of these end, `ends` (M,)."""
+
+    ids: np.ndarray
+    positions: np.ndarray
+    ends: np.ndarray
 
 
 class ScoringModel(LoadedModel):
@@ -61,23 +71,24 @@ class ScoringModel(LoadedModel):
         self._options = without_cache(self.model)
         self._at_once = _MOST_LOGITS // int(min(self.vocabulary, _MOST_LOGITS))
 
-    def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special
-        ones.
+    def read(self, texts: Sequence[str]) -> Iterator[Text]:
+        """The sub-tokens of each text, and those of a masked language model in words.
 
         Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it
         has no other, once.
         """
         begins = [self.tokenizer.bos_token_id, self.tokenizer.eos_token_id]
         begin = [token for token in begins if token is not None][:1]
-        for ids, _, special in self.encode(texts):
+        for text, (ids, offsets, special) in zip(texts, self.encode(texts)):
+            positions = np.flatnonzero(~special)
             if self.mask is not None:
-                yield ids, np.flatnonzero(~special)
+                yield Text(ids, positions, word_ends(self.tokenizer, text, positions, offsets))
                 continue
             ids = ids[~special]
             if ids[:1].tolist() != begin:
                 ids = np.insert(ids, 0, begin)
-            yield ids, np.arange(1, len(ids))
+            positions = np.arange(1, len(ids))
+            yield Text(ids, positions, positions + 1)
 
     def logits(
         self, inputs: Batch, rows: Tensor, columns: Tensor

@@ -64,6 +64,24 @@ def encode(
         )
 
 
+def word_ends(tokenizer: Any, text: str, positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Where the words of the sub-tokens at some `positions` (M,) of a text end: (M,). `offsets`:
+    those of all sub-tokens (S, 2).
+
+    Words are what the tokenizer divides a text into before it makes sub-tokens, and end at white
+    space; of a tokenizer that does not tell, there is white space between them.
+    """
+    start, end = offsets[positions].T
+    # an offset may leave out the space in front of a word
+    spaces = [text[at : at + 1].isspace() and not text[at - 1 : at].isspace() for at in end[:-1]]
+    begins = (np.diff(positions) > 1) | (start[1:] >= end[:-1]) & np.array(spaces, bool)
+    if getattr(tokenizer, "is_fast", False):
+        own = np.array(tokenizer(text, truncation=False, verbose=False).word_ids())[positions]
+        begins |= own[1:] != own[:-1]
+    word = np.cumsum(np.append(False, begins))[: len(positions)]
+    return positions[np.searchsorted(word, word, side="right") - 1] + 1
+
+
 def begin_token(tokenizer: Any) -> int | None:
     """The token that stands before the text of a decoder whose `tokenizer` puts none there: the
     beginning of text, or its end, which separates texts in training, if there is no other; None if

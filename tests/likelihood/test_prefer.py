@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import datasets
 import numpy as np
 import pytest
@@ -36,6 +38,7 @@ from probing.instruments.likelihood.result import (
     PreferenceResult,
     stratum_weights,
 )
+from probing.models.load import load_restoring
 from probing.models.location import EMBEDDED
 from probing.report.report import report
 from probing.report.results import parts
@@ -86,10 +89,11 @@ def by_a_decoder(model, text):
 
 @torch.inference_mode()
 def by_a_masked_model(model, text):
-    """The log-probability of each byte, from one forward pass in which it is masked."""
+    """The log-probability of each byte, from one forward pass in which it and the rest of its word are masked."""
     ids, scores = BYTES(text)["input_ids"], []
-    for at in range(1, len(ids) - 1):
-        asked = [*ids[:at], BYTES.mask_token_id, *ids[at + 1 :]]
+    ends = [word.end() + 1 for word in re.finditer(r"\s*\S+", text) for _ in word.group()]
+    for at, end in enumerate(ends, 1):
+        asked = [*ids[:at], *[BYTES.mask_token_id] * (end - at), *ids[end:]]
         scores.append(log_softmax(model(torch.tensor([asked])).logits[0, at])[ids[at]])
     return scores
 
@@ -140,7 +144,7 @@ def test_begins(decoder, monkeypatch):
     tokenizer = byte_tokenizer()
 
     def read(text):
-        ((ids, positions),) = Session((model, tokenizer)).scoring_model().read([text])
+        ((ids, positions, _),) = Session((model, tokenizer)).scoring_model().read([text])
         assert positions.tolist() == [*range(1, len(ids))]
         return ids.tolist()
 
@@ -157,6 +161,16 @@ def test_begins(decoder, monkeypatch):
         ]
         == 1
     )
+
+
+def test_words_are_those_of_the_tokenizer():
+    """What is masked for each sub-token: it, and the rest of its word."""
+    model = load_restoring("tiny-code-mlm")
+    ((ids, positions, ends),) = model.read(["def area(wide_x):return"])
+    tokens = model.tokenizer.convert_ids_to_tokens(ids)
+    masked = [" ".join(tokens[at:end]) for at, end in zip(positions, ends)]
+    expected = ["def", "Ġa rea", "rea", "(", "w i de", "i de", "de", "_", "x", "):", "return"]
+    assert masked == expected
 
 
 @pytest.mark.slow

@@ -123,7 +123,7 @@ def test_raised_versions_are_written_and_read(tiny_model, fewer_functions, tmp_p
     old = before.paths(tmp_path / "before")[0]
     *lines, refused = python(RAISED, tiny_model, old).stdout.splitlines()
     assert len(lines) == 2
-    for line, version in zip(lines, ("scoring:3", "version:8")):
+    for line, version in zip(lines, ("scoring:3", "version:9")):
         assert line.startswith("3 codesyntax@1.99.")
         assert f"|{version}" in line
     assert "the ledger is of attention, scoring 2; this is scoring 3" in refused

@@ -4,8 +4,9 @@ syntax nodes.
 Minimal pairs: the score of a text is the sum of the log-probabilities of its sub-tokens. A decoder
 predicts each from those before it; the first from the beginning-of-text token or, in a model
 without one, from its end-of-text token, which stands before every text once, whether the tokenizer
-adds it or not. In a masked language model each sub-token is masked alone, so the score is a
-pseudo-log-likelihood (Salazar et al. 2020). The other score, of the place alone, sums over the
+adds it or not. In a masked language model each sub-token is masked with those of its word behind
+it, so the score is a pseudo-log-likelihood, within words from left to right (Kauf and Ivanova
+2023). The other score, of the place alone, sums over the
 sub-tokens in which the two texts differ: all between those that they share at the beginning and at
 the end, and the next one too where one text has none there.
 
@@ -48,7 +49,7 @@ from probing.instruments.likelihood.result import (
     SurprisalLedger,
     SurprisalResult,
 )
-from probing.instruments.masking.fill import Copy, Passes
+from probing.instruments.masking.fill import Copy, Passes, Positioned
 from probing.instruments.masking.mask import chosen_types
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language, exact_offsets
@@ -58,7 +59,7 @@ from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.loaded import Batch
-    from probing.models.masked import ScoringModel
+    from probing.models.masked import ScoringModel, Text
 
 
 @dataclass
@@ -84,16 +85,19 @@ class Scorer(Passes[Copy]):
 
     model: ScoringModel
 
-    def passes(self, text: Copy) -> list[Copy]:
+    def passes(self, text: Text) -> list[Copy]:
         if self.model.mask is None:
-            return [text]
-        return [
-            Copy(text.ids, text.positions[start : start + 1])
-            for start in range(len(text.positions))
-        ]
+            return [Copy(text.ids, text.positions)]
+        return [Copy(text.ids, np.arange(*word)) for word in zip(text.positions, text.ends)]
+
+    def found(self, item: Copy) -> int:
+        return len(item.positions) if self.model.mask is None else 1
 
     def work(self, batch: Sequence[Copy], inputs: Batch) -> Tensor:
-        return self.model.log_probabilities(inputs, *self.places(batch))
+        scores = self.model.log_probabilities(inputs, *self.places(batch))
+        if self.model.mask is None:
+            return scores
+        return scores[np.cumsum([0, *(len(item.positions) for item in batch[:-1])])]
 
 
 # ------------------------------------------------------------------------------------ minimal pairs
@@ -194,8 +198,8 @@ class EncodedPair:
     """
 
     index: int
-    good: Copy
-    bad: Copy
+    good: Text
+    bad: Text
     changed: tuple[np.ndarray, np.ndarray]
     about: tuple[int, ...]
 
@@ -257,7 +261,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
     def _encoded_pairs(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
         repository: dict[str, int] = {}
         for row, by_surface in zip(rows, self._by_surface(rows).tolist()):
-            good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
+            good, bad = self.model.read([row["good"], row["bad"]])
             about = (
                 self.phenomena.index(row["phenomenon"]),
                 repository.setdefault(row["repo"], len(repository)),
@@ -290,7 +294,7 @@ def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
     return SurfaceRival(texts, keywords)
 
 
-def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:
+def changed(good: Positioned, bad: Positioned) -> tuple[np.ndarray, np.ndarray]:
     """Of each text, which of its positions are in the place where the two differ: bool (M,)."""
     shortest = min(len(good.ids), len(bad.ids))
     first = _common_prefix(good.ids[:shortest], bad.ids[:shortest])
@@ -417,7 +421,7 @@ class TokenizedFunction:
 
     index: int
     code: Code
-    text: Copy
+    text: Text
     first: np.ndarray
     last: np.ndarray
     ends: np.ndarray
@@ -469,8 +473,8 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             except ParseError:
                 skips["does not parse"] += 1
                 continue
-            ((ids, positions),) = model.read([code.text])
-            if len(ids) > model.longest:
+            (text,) = model.read([code.text])
+            if len(text.ids) > model.longest:
                 skips[f"more than {model.longest} sub-tokens"] += 1
                 continue
             ((_, offsets, special),) = model.encode([code.text])
@@ -479,13 +483,13 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             none = np.zeros(len(offsets), bool)
             exact = exact_offsets(model.tokenizer)
             alignment = align(code.text, start, end, offsets, none, exact=exact)
-            unscored = len(offsets) - len(positions)  # a first sub-token that nothing predicts
+            unscored = len(offsets) - len(text.positions)  # a first sub-token that nothing predicts
             first = alignment.first - unscored
             last = alignment.last - unscored
             yield TokenizedFunction(
                 row["index"],
                 code,
-                Copy(ids, positions),
+                text,
                 first,
                 last,
                 offsets[:, 1],

@@ -113,7 +113,7 @@ class PreferenceSettings(ControlledSettings):
 
 class PreferenceRun(Circumstances):
     """The circumstances of the run. `scores`: log-probabilities of a decoder, or those of a masked
-    language model, from which each sub-token is masked alone."""
+    language model, within words from left to right."""
 
     scores: Literal["log-probability", "pseudo-log-likelihood"]
 
@@ -121,7 +121,7 @@ class PreferenceRun(Circumstances):
 class PreferenceProvenance(Provenance):
     """The origin of a ledger of pairs."""
 
-    VERSION = 7  # of scoring
+    VERSION = 8  # of scoring
     SIGNATURE_FIELDS = "prefer", ("max_length", "dtype", "pairs", "version", "control", "fitted_on")
 
     settings: PreferenceSettings

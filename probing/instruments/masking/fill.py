@@ -66,12 +66,16 @@ class Passes(Batches, ABC, Generic[Placed]):
     def work(self, batch: Sequence[Placed], inputs: Batch) -> Tensor:
         """What is found at all positions of a batch: (M,) or (M, numbers)."""
 
-    def passes(self, text: Placed) -> Iterable[Placed]:
+    def found(self, item: Placed) -> int:
+        """At how many positions `work` finds something in a pass: by default at all that it has."""
+        return len(item.positions)
+
+    def passes(self, text: Any) -> Iterable[Placed]:
         """The passes that a text takes: by default itself. What they find, one after the other, is
         of its positions."""
         return [text]
 
-    def find(self, groups: Sequence[Sequence[Placed]], bar: tqdm) -> list[list[np.ndarray]]:
+    def find(self, groups: Sequence[Sequence[Positioned]], bar: tqdm) -> list[list[np.ndarray]]:
         """What is found at the positions of each text of each group, such as a function; the bar
         counts groups."""
         distinct: dict[Hashable, Placed] = {}
@@ -83,7 +87,7 @@ class Passes(Batches, ABC, Generic[Placed]):
             distinct = dict(sorted(distinct.items(), key=lambda item: -len(item[1].ids)))
         predictions = self.each([*distinct.values()], tqdm(disable=True), self.work)
         bar.update(len(groups))
-        ends = np.cumsum([len(item.positions) for item in distinct.values()])
+        ends = np.cumsum([self.found(item) for item in distinct.values()])
         of_pass = dict(
             zip(
                 distinct, np.split(torch.cat(predictions).numpy(), ends[:-1]) if predictions else []

@@ -274,7 +274,8 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
         repository: dict[str, int] = {}
         masked = self.model.mask is not None
         for row in self._rows:
-            good, bad = (Copy(*read) for read in self.model.scoring.read([row["good"], row["bad"]]))
+            read = self.model.scoring.read([row["good"], row["bad"]])
+            good, bad = (Copy(text.ids, text.positions) for text in read)
             if masked:  # restores what differs
                 of_good, of_bad = changed(good, bad)
                 good = Copy(good.ids, good.positions[of_good])
