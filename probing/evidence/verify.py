@@ -311,7 +311,7 @@ class _Runner(NamedTuple):
         try:
             data = find_data(file, settings) if self.data is None else self.data
             session = self.session_of(file, settings)
-            again = [instrument.experiment.again(provenance, session, data)]
+            again: list[Any] = [instrument.experiment.again(provenance, session, data)]
             if twice and hasattr(again[0], "batch_tokens"):
                 again.append(replace(again[0], batch_tokens=_OTHER_BATCHES))
             ours = again[0].provenance

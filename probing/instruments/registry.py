@@ -3,9 +3,11 @@ before."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.errors import LedgerError
@@ -18,6 +20,10 @@ from probing.runs.ledger_file import (
     SILENCING,
     SURPRISAL,
 )
+
+if TYPE_CHECKING:  # they import torch
+    from probing.runs.experiment import Experiment
+    from probing.runs.saved import Result
 
 
 @dataclass(frozen=True)
@@ -38,28 +44,42 @@ class Instrument:
     submits: str = ""
 
     @property
-    def experiment(self) -> Any:
-        return resolve_name(self.runs)
+    def experiment(self) -> type[Experiment[Any, Any]]:
+        return _part(self.runs)
 
     @property
-    def result(self) -> Any:
-        return resolve_name(self.results)
+    def result(self) -> type[Result[Any]]:
+        return _part(self.results)
 
     @property
-    def rows(self) -> Any:
-        return resolve_name(self.scores)
+    def rows(self) -> Callable[[Sequence[Path], Any], Iterator[dict[str, Any]]]:
+        return _part(self.scores)
 
     @property
-    def numbers(self) -> Any:
-        return resolve_name(self.publishes)
+    def numbers(self) -> Callable[[Mapping[str, Any], Any], Iterator[Any]]:
+        """They are `probing.evidence.published.Numbers`."""
+        return _part(self.publishes)
 
     @property
-    def parts(self) -> Any:
-        return resolve_name(self.prints)
+    def parts(self) -> Callable[[Any], list[Any]]:
+        """They are those of `probing.report.document`."""
+        return _part(self.prints)
 
     @property
     def headline(self) -> Any:
-        return resolve_name(self.submits)
+        """A `probing.evidence.headlines.Headline`."""
+        return _part(self.submits)
+
+
+def _part(path: str) -> Any:
+    """What `module:name` leads to; raises LookupError if that is nothing."""
+    try:
+        return resolve_name(path)
+    except (AttributeError, ImportError, ValueError) as error:
+        raise LookupError(
+            f"the registry of instruments has {path!r}, which leads nowhere ({error}): expected module:name, such as "
+            "probing.instruments.attention.probe:Probing"
+        ) from error
 
 
 INSTRUMENTS = {

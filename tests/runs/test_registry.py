@@ -41,5 +41,21 @@ def test_no_other_string_does(name, part):
     others = {getattr(other, part) for other in INSTRUMENTS.values()} - {getattr(known, part)}
     assert len(others) == len(INSTRUMENTS) - 1
     for wrong in ("", f"{getattr(known, part)}x", *others):
-        with pytest.raises((AssertionError, AttributeError, ImportError, ValueError)):
+        with pytest.raises((AssertionError, LookupError)):
             check(name, replace(known, **{part: wrong}))
+
+
+@pytest.mark.parametrize(
+    "path, reason",
+    [
+        ("", "invalid format"),
+        ("probing.runs.nothing:Probing", "No module named 'probing.runs.nothing'"),
+        ("probing.runs.saved:Nothing", "has no attribute 'Nothing'"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_named(path, reason):
+    with pytest.raises(LookupError, match="leads nowhere") as refused:
+        _ = replace(registered(), runs=path).experiment
+    assert repr(path) in str(refused.value)
+    assert reason in str(refused.value)
+    assert "expected module:name, such as" in str(refused.value)
