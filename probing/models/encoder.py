@@ -1,20 +1,11 @@
-"""Any Hugging Face encoder, encoder half or decoder, whose attention is read batch by batch; and a
-language model with some attention heads of its body silenced.
-
-A silenced head puts out, at every position, the mean of its outputs over all sub-tokens of some
-reference functions (mean ablation: its weights and the other heads stay as they are), or another of
-STAND_INS. The reference
-is the same for all functions, so that the mean tells nothing about the function that is read, and
-no result depends on which functions share a batch; its functions run one by one, in order, so that
-padding is not in the mean.
-"""
+"""Any Hugging Face encoder, encoder half or decoder, whose attention is read batch by batch."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +23,6 @@ from probing.models.loaded import (
     quiet,
     without_cache,
 )
-from probing.models.masked import ScoringModel
-from probing.models.transfer import send
 
 logger = logging.getLogger(__name__)
 
@@ -152,115 +141,3 @@ def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
     finally:
         with quiet():
             model.set_attn_implementation(before)
-
-
-AttentionHead = tuple[int, int]
-"""Layer and query head, both from 0."""
-
-STAND_INS = MEAN, ZERO, RESAMPLED = "mean", "zero", "resampled"
-"""What silenced heads put out: the mean of their outputs over some functions, nothing, or their
-outputs at other places of these functions."""
-
-_RESAMPLED = 4096
-"""The most sub-tokens whose outputs stand in for those of silenced heads."""
-
-
-class LanguageModel(Encoder):
-    """A language model that predicts single sub-tokens while some of its attention heads are
-    silenced.
-
-    `scoring`: the same model with its head; `with_head`: its revision with this head, where
-    `revision` is that of an encoder; `mask`: the id of its mask token, None for a decoder.
-    """
-
-    def __init__(self, loaded: Loaded, masked: bool):
-        super().__init__(loaded)
-        self.scoring = ScoringModel(loaded, masked)
-        self.with_head, self.mask = self.scoring.revision, self.scoring.mask
-
-    def stand_ins(self, functions: Sequence[np.ndarray], kind: str = MEAN) -> list[Tensor]:
-        """What silenced heads put out, from these functions, ids (S,) each, at least one: of each
-        layer (N, H, D), one after the other.
-
-        `kind`: MEAN, of their outputs over all sub-tokens; ZERO; or RESAMPLED, their outputs at up
-        to _RESAMPLED sub-tokens, which are spread evenly over the functions.
-        """
-        heard: list[Tensor] = []
-        sums: list[Tensor] = []
-        drawn: list[list[Tensor]] = []
-        total = sum(map(len, functions))
-        every = max(1, total // _RESAMPLED)
-        for ids in functions:
-            heard.clear()
-            with capture.edit(lambda outputs: heard.append(outputs[0].clone())):  # (S, H, D)
-                self.run(self.inputs([ids]), capture.ATTENTION_NAME)
-            if [outputs.shape[1] for outputs in heard] != [self.heads] * self.layers:
-                raise ModelError(
-                    f"the heads of {self.name} cannot be silenced: its layers have outputs of other forms"
-                )
-            added = [outputs.double().sum(dim=0) for outputs in heard]
-            sums = [before + outputs for before, outputs in zip(sums, added)] if sums else added
-            drawn.append([outputs[::every] for outputs in heard])
-        if kind == RESAMPLED:
-            return [torch.cat(of_layer) for of_layer in zip(*drawn)]
-        scale = 0.0 if kind == ZERO else 1 / total
-        return [(outputs * scale).float()[None] for outputs in sums]
-
-    def log_probabilities(
-        self,
-        inputs: Batch,
-        rows: Tensor,
-        columns: Tensor,
-        silenced: Sequence[Sequence[AttentionHead]],
-        stand_ins: Sequence[Tensor],
-    ) -> Tensor:
-        """`ScoringModel.log_probabilities` with some heads silenced.
-
-        `silenced`: those of each row of the batch, none for the whole model; `stand_ins`: what they
-        put out, as of the method of this name.
-        """
-        with (
-            attention_of(self.model, capture.ATTENTION_NAME),
-            capture.edit(self._silencer(silenced, stand_ins)),
-        ):
-            return self.scoring.log_probabilities(inputs, rows, columns)
-
-    def _silencer(
-        self, silenced: Sequence[Sequence[AttentionHead]], stand_ins: Sequence[Tensor]
-    ) -> capture.Editor:
-        """Puts stand-ins in place of the outputs of the heads that are silenced in each row of a
-        batch."""
-        of_layers: list[list[tuple[int, int]]] = [[] for _ in stand_ins]
-        for row, heads in enumerate(silenced):
-            for number, head in heads:
-                of_layers[number].append((row, head))
-        cells = [np.array(of_layer, np.int64).reshape(-1, 2).T for of_layer in of_layers]
-        layers = zip(stand_ins, [send(of_layer, self.device) for of_layer in cells])
-
-        def silence(outputs: Tensor) -> None:
-            stand_in, (rows, heads) = next(layers)
-            places = torch.arange(outputs.shape[1], device=outputs.device) % len(stand_in)
-            put = stand_in[places][:, heads].transpose(0, 1)  # (silenced, S, D)
-            outputs[rows, :, heads] = put.to(outputs.dtype)
-
-        return silence
-
-    def examine(self) -> Self:
-        """Check what silencing needs, beside the self-check of attention: the head, with our
-        attention function.
-
-        Raises ModelError if the heads cannot be silenced, or there is nothing to compare them with.
-        """
-        if self.why:
-            raise ModelError(
-                f"the heads of {self.name} cannot be silenced: silencing needs our attention function, and {self.why}"
-            )
-        if self.prompt is not None:
-            raise ModelError(f"the heads of {self.name} cannot be silenced: it has virtual tokens")
-        if self.heads < 2:
-            raise ModelError(
-                f"{self.name} has one attention head in each layer, and no other to compare it with"
-            )
-        with attention_of(self.model, capture.ATTENTION_NAME):
-            self.scoring.examine()
-        return self

@@ -34,9 +34,10 @@ from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.device import default_device
-from probing.models.encoder import Encoder, LanguageModel, attention_of
+from probing.models.encoder import Encoder, attention_of
 from probing.models.files import sha256
 from probing.models.identity import digest_of, digest_of_head
+from probing.models.language_model import LanguageModel
 from probing.models.loaded import (
     DTYPES,
     Check,

@@ -33,7 +33,7 @@ from probing.models.subtokens import word_ends
 logger = logging.getLogger(__name__)
 
 _EVERY = 3  # in the self-check every third sub-token is masked
-_EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
+EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
 _MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
 
 
@@ -126,8 +126,13 @@ class ScoringModel(LoadedModel):
         truth, read = inputs["input_ids"][rows, columns], columns - 1
         if self.mask is not None:
             inputs, read = masked(inputs, rows, columns, self.mask), columns
+        return self.chances(inputs, rows, read, truth)
+
+    def chances(self, inputs: Batch, rows: Tensor, columns: Tensor, truth: Tensor) -> Tensor:
+        """The log-probabilities, in nats, of the sub-tokens `truth` (M,) at some positions of a
+        batch: float64 (M,)."""
         chances = torch.empty(len(rows), dtype=torch.float64, device=truth.device)
-        for part, logits in self.logits(inputs, rows, read):
+        for part, logits in self.logits(inputs, rows, columns):
             true = logits.gather(1, truth[part, None])[:, 0]
             chances[part] = (true - logits.logsumexp(dim=1)).double()
         return chances
@@ -189,7 +194,7 @@ class ScoringModel(LoadedModel):
         a decoder, from those before.
         """
         self.check_tokenizer()
-        texts, places = self.examined_texts(_EXAMINED_LENGTH)
+        texts, places = self.examined_texts(EXAMINED_LENGTH)
         if self.mask is not None:
             for ids, text in zip(texts, places):
                 ids[text[:-1][::_EVERY]] = self.mask

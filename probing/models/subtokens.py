@@ -111,3 +111,9 @@ def no_panic() -> Iterator[None]:
         raise ModelError(
             f"its tokenizer fails: {printable(' '.join(str(error).split()))}"
         ) from None
+
+
+def common_prefix(first: np.ndarray, other: np.ndarray) -> int:
+    """How many ids of two texts, from the first on, are equal."""
+    shortest = min(len(first), len(other))
+    return int(np.append(first[:shortest] != other[:shortest], True).argmax())

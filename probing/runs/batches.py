@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from tqdm import tqdm
@@ -53,7 +53,7 @@ class Batches:
         device, done, start = self.model.device, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
-            inputs = self.model.inputs([function.ids for function in batch])
+            inputs = self.inputs(batch)
             try:
                 result = work(batch, inputs)
             except RuntimeError as error:
@@ -71,6 +71,10 @@ class Batches:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return done
+
+    def inputs(self, batch: Sequence[Any]) -> Mapping[str, torch.Tensor]:
+        """The model's inputs for a batch."""
+        return self.model.inputs([function.ids for function in batch])
 
     def batch(self, functions: Sequence[TextT], start: int) -> Sequence[TextT]:
         """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the

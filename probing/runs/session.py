@@ -18,7 +18,8 @@ from probing.runs.saved import field_of, found_at, read_text
 if TYPE_CHECKING:
     import torch
 
-    from probing.models.encoder import Encoder, LanguageModel
+    from probing.models.encoder import Encoder
+    from probing.models.language_model import LanguageModel
     from probing.models.masked import RestoringModel, ScoringModel
 
 _COMMIT = 40  # hexadecimal digits; digests have more

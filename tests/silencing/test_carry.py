@@ -30,6 +30,7 @@ from probing.instruments.silencing.sets import (
 )
 from probing.report.carrying import carrying_parts
 from probing.report.document import Figure
+from probing.runs.session import Session
 
 RELATION = "If:if->body"
 COPIER = 2
@@ -169,6 +170,18 @@ def test_margins_are_those_of_the_model_itself(letters, result):
                 chances = model(ids).logits[0, :-1].log_softmax(-1)
             expected = chances.gather(1, ids[0, 1:, None]).sum().item()
             assert rows[number, 0][text] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [True, False])
+def test_texts_and_sets_that_share_what_is_equal_give_what_they_give_alone(letters, causal):
+    asked = {"shares": [25, 50], "draws": 3, "limit": 6}
+    session = Session((planted(causal, COPIER, 1), BYTES))
+    together = carry(session, letters, **asked).ledger.rows
+    session.language_model().shared = torch.nn.ModuleList()
+    alone = carry(session, letters, **asked).ledger.rows
+    for text in ("good", "bad"):
+        assert together[text] == pytest.approx(alone[text], abs=1e-4)
 
 
 @pytest.mark.slow

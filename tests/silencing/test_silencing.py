@@ -44,7 +44,7 @@ from probing.instruments.silencing.result import (
     _relation_costs,
     log_probabilities,
 )
-from probing.models.encoder import MEAN, RESAMPLED, ZERO
+from probing.models.language_model import MEAN, RESAMPLED, ZERO
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED
 from probing.report.silencing import (
@@ -304,14 +304,15 @@ def test_against_the_own_code_of_the_model(family, stand_in):
     }[stand_in]
     stand_ins = ours.stand_ins([text.numpy() for text in texts[1:]], stand_in)
 
-    places, text = torch.tensor([3, 7, 20]), texts[0]
+    # the second text is like the first one up to 6, the third one up to 15
+    late, early = texts[0].clone(), texts[0][:12].clone()
+    late[15], early[6] = BYTES.convert_tokens_to_ids(["+", "-"])
+    read = [(texts[0], [3, 7, 20]), (early, [3, 7]), (late, [3, 7, 20])]
     masked = ours.mask is not None
-    asked = text.clone()
-    asked[places] = BYTES.mask_token_id if masked else asked[places]
     silenced = [
         (),
         *(((layer, head),) for layer in range(2) for head in range(4)),
-        ((0, 1), (1, 2), (0, 3)),
+        ((0, 1), (0, 3), (1, 2)),
     ]
     expected = []
     for heads in silenced:
@@ -326,17 +327,37 @@ def test_against_the_own_code_of_the_model(family, stand_in):
             return (changed,)
 
         hooks = [adder.register_forward_pre_hook(replace) for adder in adders]
-        with torch.no_grad():
-            chances = model(asked[None]).logits[0].log_softmax(dim=-1)
-        expected.append(chances[places if masked else places - 1, text[places]])
+        for text, places in read:
+            asked, places = text.clone(), torch.tensor(places)
+            asked[places] = BYTES.mask_token_id if masked else asked[places]
+            with torch.no_grad():
+                chances = model(asked[None]).logits[0].log_softmax(dim=-1)
+            expected.append(chances[places if masked else places - 1, text[places]])
         for hook in hooks:
             hook.remove()
-    inputs = ours.inputs([text.numpy()] * len(silenced))
-    rows = torch.arange(len(silenced)).repeat_interleave(3)
-    columns = places.repeat(len(silenced))
-    found = ours.log_probabilities(inputs, rows, columns, silenced, stand_ins).reshape(-1, 3)
-    assert found.numpy() == pytest.approx(torch.stack(expected).numpy(), abs=2e-4)
-    assert (found[1:] - found[0]).abs().amax(dim=1).min() > 1e-3
+    expected = torch.cat(expected).reshape(len(silenced), -1).numpy()
+    assert len(ours.shared) == 2
+    asked = [(text.numpy(), np.array(places)) for text, places in read]
+    together = ours.log_probabilities(asked, silenced, stand_ins)
+    assert together.numpy() == pytest.approx(expected, abs=2e-4)
+    assert (together[1:] - together[0]).abs().amax(dim=1).min() > 1e-3
+    ours.shared = torch.nn.ModuleList()
+    alone = ours.log_probabilities(asked, silenced, stand_ins)
+    assert alone.numpy() == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.slow
+def test_texts_that_a_model_cannot_go_on_from_are_read_alone(monkeypatch, caplog):
+    """A layer that forgets what is before."""
+    model = model_of("llama")
+    attention = model.model.layers[1].self_attn
+    forward = attention.forward
+    monkeypatch.setattr(
+        attention, "forward", lambda **named: forward(**{**named, "past_key_values": None})
+    )
+    ours = load_language_model((model, BYTES), max_length=511)
+    assert len(ours.shared) == 0
+    assert "sets of heads are silenced in one text after the other" in caplog.text
 
 
 @pytest.mark.slow

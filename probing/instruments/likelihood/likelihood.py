@@ -52,7 +52,7 @@ from probing.instruments.likelihood.result import (
 from probing.instruments.masking.fill import Copy, Passes, Positioned
 from probing.instruments.masking.mask import chosen_types
 from probing.models.location import ModelSource
-from probing.models.subtokens import check_language, exact_offsets
+from probing.models.subtokens import check_language, common_prefix, exact_offsets
 from probing.runs.data import Functions, pairs, read_functions, read_validation
 from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, F, Prepared, R, run
 from probing.runs.session import Session
@@ -297,19 +297,14 @@ def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
 def changed(good: Positioned, bad: Positioned) -> tuple[np.ndarray, np.ndarray]:
     """Of each text, which of its positions are in the place where the two differ: bool (M,)."""
     shortest = min(len(good.ids), len(bad.ids))
-    first = _common_prefix(good.ids[:shortest], bad.ids[:shortest])
-    last = _common_prefix(good.ids[::-1][: shortest - first], bad.ids[::-1][: shortest - first])
+    first = common_prefix(good.ids, bad.ids)
+    last = common_prefix(good.ids[::-1][: shortest - first], bad.ids[::-1][: shortest - first])
     if first + last == shortest and last:  # one text has nothing there
         last -= 1
     here, there = (
         (text.positions >= first) & (text.positions < len(text.ids) - last) for text in (good, bad)
     )
     return here, there
-
-
-def _common_prefix(first: np.ndarray, other: np.ndarray) -> int:
-    """How many ids, from the first on, are equal."""
-    return int(np.append(first != other, True).argmax())
 
 
 # ---------------------------------------------------------------------------------------- surprisal

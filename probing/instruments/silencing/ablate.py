@@ -4,9 +4,10 @@ silenced on test."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
+from probing.instruments.masking.fill import Copy
 from probing.instruments.silencing.choose import choose
 from probing.instruments.silencing.result import (
     LEFT_OUT,
@@ -27,7 +29,7 @@ from probing.instruments.silencing.result import (
 from probing.instruments.silencing.silence import (
     Predictor,
     SilencedFunction,
-    passes_of,
+    Targets,
     targets_of,
 )
 from probing.models.location import ModelSource
@@ -36,7 +38,7 @@ from probing.runs.experiment import NO_SETTING, Experiment, Prepared, run
 from probing.runs.session import Session
 
 if TYPE_CHECKING:
-    from probing.models.encoder import LanguageModel
+    from probing.models.language_model import LanguageModel
 
 DRAWS = 20
 """The most heads that the best one is compared with."""
@@ -222,24 +224,29 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
 
     def run(self, part: Sequence[SilencedFunction], bar: tqdm) -> SilencingLedger:
         heads = self.provenance.heads
-        masked = self.model.mask is not None
-        passes = [passes_of(function, heads, masked) for function in part]
         names = list(heads)
         cells = []
-        for function, each, predictions in zip(part, passes, self._predictor.find(passes, bar)):
-            asked = [
-                (targets, number)
-                for targets in function.targets
-                for number in range(len(heads[targets.relation].silenced))
-            ]
-            for (targets, number), item, log_probabilities in zip(asked, each, predictions):
-                mean = log_probabilities[np.searchsorted(item.positions, targets.positions)].mean()
-                row = (
-                    function.index,
-                    names.index(targets.relation),
-                    number,
-                    targets.edges,
-                    round(float(mean), LOSS_DECIMALS),
-                )
-                cells.append(row)
+        for function in part:
+            for targets, predicted in self._predicted(function, heads):
+                about = function.index, names.index(targets.relation)
+                cells += [
+                    (*about, number, targets.edges, round(float(mean), LOSS_DECIMALS))
+                    for number, mean in enumerate(predicted.mean(axis=1))
+                ]
+            bar.update(1)
         return self.ledger(names, cells)
+
+    def _predicted(
+        self, function: SilencedFunction, heads: Mapping[str, Chosen]
+    ) -> Iterator[tuple[Targets, np.ndarray]]:
+        """The log-probabilities of the targets of each relation, for each of its silenced heads
+        (heads, M)."""
+        masked = self.model.mask is not None
+        # what is masked is that of one relation; a decoder predicts all that is asked for
+        for group in [[each] for each in function.targets] if masked else [function.targets]:
+            positions = np.unique(np.concatenate([targets.positions for targets in group]))
+            sets = [heads[targets.relation].silenced for targets in group]
+            text = Copy(function.ids, positions)
+            (found,) = self._predictor.find([text], [*chain.from_iterable(sets)])
+            for targets, of_sets in zip(group, np.split(found, np.cumsum([*map(len, sets)])[:-1])):
+                yield targets, of_sets[:, np.searchsorted(positions, targets.positions)]

@@ -18,7 +18,7 @@ from codesyntax_dataset.languages import language_of, variant_of
 from probing.instruments.attention.probe import Probing, default_direction
 from probing.instruments.likelihood.likelihood import changed
 from probing.instruments.likelihood.result import DECIMALS
-from probing.instruments.masking.fill import Copy
+from probing.instruments.masking.fill import Copy, key_of
 from probing.instruments.silencing import sets
 from probing.instruments.silencing.ablate import REFERENCE
 from probing.instruments.silencing.carried import (
@@ -27,8 +27,8 @@ from probing.instruments.silencing.carried import (
 )
 from probing.instruments.silencing.choose import ranked_heads
 from probing.instruments.silencing.sets import HeadSet, column_of
-from probing.instruments.silencing.silence import Pass, Predictor
-from probing.models.encoder import MEAN, STAND_INS
+from probing.instruments.silencing.silence import Predictor
+from probing.models.language_model import MEAN, STAND_INS
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language
 from probing.runs.data import Functions, pairs, read_functions, read_validation
@@ -38,7 +38,7 @@ from probing.runs.session import Session
 if TYPE_CHECKING:
     import torch
 
-    from probing.models.encoder import LanguageModel
+    from probing.models.language_model import LanguageModel
 
 SHARES = (1, 5, 10)
 """Percent of all heads that are silenced together."""
@@ -292,20 +292,26 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
         reference = [function.ids for function in self.validation.encoded.functions[:REFERENCE]]
         return Predictor(self.model, self.model.stand_ins(reference, self.stand_in))
 
+    @cached_property
+    def parts(self) -> Sequence[Sequence[ReadPair]]:
+        """The pairs of each valid text, which is read once, and of the others what follows on a
+        change."""
+        of_text: dict[bytes, list[ReadPair]] = {}
+        for pair in self.functions:
+            of_text.setdefault(pair.good.ids.tobytes(), []).append(pair)
+        return [*of_text.values()]
+
     def run(self, part: Sequence[ReadPair], bar: tqdm) -> CarryingLedger:
         silenced = [(), *(heads.heads for heads in self.provenance.sets)]
-        passes = [
-            [
-                Pass(2 * number + which, *text, heads)
-                for which, text in enumerate((pair.good, pair.bad))
-                for heads in silenced
-            ]
-            for number, pair in enumerate(part)
-        ]
+        texts = {key_of(text): text for pair in part for text in (pair.good, pair.bad)}
+        found = dict(zip(texts, self._predictor.find([*texts.values()], silenced)))
         cells = []
-        for pair, found in zip(part, self._predictor.find(passes, bar)):
-            sums = np.array([values.sum() for values in found]).reshape(2, -1).round(DECIMALS)
-            cells += [
-                (pair.index, number, *pair.about, *texts) for number, texts in enumerate(sums.T)
+        for pair in part:
+            sums = [
+                found[key_of(text)].sum(axis=1).round(DECIMALS) for text in (pair.good, pair.bad)
             ]
+            cells += [
+                (pair.index, number, *pair.about, *both) for number, both in enumerate(zip(*sums))
+            ]
+        bar.update(len(part))
         return self.ledger(self.columns, cells)

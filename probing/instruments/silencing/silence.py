@@ -12,17 +12,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from probing.instruments.attention.encoded import EncodedFunction
-from probing.instruments.masking.fill import Passes
+from probing.instruments.masking.fill import Copy
 from probing.instruments.silencing.result import NO_HEAD, NO_SUB_TOKEN, NOT_AFTER, Chosen
+from probing.runs.batches import Batches
 
 if TYPE_CHECKING:
-    from probing.models.encoder import AttentionHead, LanguageModel
+    from probing.models.language_model import AttentionHead, LanguageModel
     from probing.models.loaded import Batch
 
 
@@ -45,19 +49,19 @@ class SilencedFunction:
     targets: list[Targets]
 
 
-class Pass(NamedTuple):
-    """A forward pass over a function: sub-tokens `ids` (S,), the `positions` (M,) to predict, and
-    what is silenced."""
+class Without(NamedTuple):
+    """A text, its sub-tokens `ids` (S,), without some heads."""
 
-    function: int
     ids: np.ndarray
-    positions: np.ndarray
-    silenced: Sequence[AttentionHead]
+    silenced: tuple[AttentionHead, ...]
 
 
-class Predictor(Passes[Pass]):
-    """Finds log-probabilities, in batches of one function: nothing is padded, and no result depends
-    on the others. `stand_ins`: what silenced heads put out, as of `LanguageModel.stand_ins`."""
+class Predictor(Batches):
+    """Finds log-probabilities, in batches of sets of heads that are silenced in the same text:
+    nothing is padded, and no result depends on other texts.
+
+    `stand_ins`: what silenced heads put out, as of `LanguageModel.stand_ins`.
+    """
 
     model: LanguageModel
 
@@ -65,25 +69,25 @@ class Predictor(Passes[Pass]):
         super().__init__(model)
         self.stand_ins = stand_ins
 
-    def batch(self, functions: Sequence[Any], start: int) -> Sequence[Any]:
-        batch = super().batch(functions, start)
-        return [item for item in batch if item.function == batch[0].function]
+    def inputs(self, batch: Sequence[Without]) -> Batch:
+        return self.model.inputs([batch[0].ids])
 
-    def work(self, batch: Sequence[Pass], inputs: Batch) -> Tensor:
-        return self.model.log_probabilities(
-            inputs, *self.places(batch), [item.silenced for item in batch], self.stand_ins
-        )
+    def find(
+        self, texts: Sequence[Copy], silenced: Sequence[Sequence[AttentionHead]]
+    ) -> list[np.ndarray]:
+        """The log-probabilities at the positions of each text without each set of heads (sets, M);
+        what texts share with the first one at the beginning is read once, if they are a decoder's."""
+        sets = [tuple(sorted(heads)) for heads in silenced]
+        distinct = sorted({*sets})  # neighbours share most
+        passes = [Without(texts[0].ids, heads) for heads in distinct]
+        found = torch.cat(self.each(passes, tqdm(disable=True), partial(self._work, texts)))
+        numbers = [distinct.index(heads) for heads in sets]
+        ends = np.cumsum([len(text.positions) for text in texts])[:-1]
+        return np.split(found.numpy()[numbers], ends, axis=1)
 
-
-def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> list[Pass]:
-    """The forward pass of each relation of a function and each silenced head, some of them equal.
-    In each, a decoder predicts all that is asked for."""
-    everything = np.unique(np.concatenate([targets.positions for targets in function.targets]))
-    return [
-        Pass(function.index, function.ids, targets.positions if masked else everything, silenced)
-        for targets in function.targets
-        for silenced in heads[targets.relation].silenced
-    ]
+    def _work(self, texts: Sequence[Copy], batch: Sequence[Without], _: Batch) -> Tensor:
+        sets = [each.silenced for each in batch]
+        return self.model.log_probabilities(texts, sets, self.stand_ins)
 
 
 def targets_of(

@@ -21,8 +21,9 @@ from probing.instruments.attention.encoded import EncodedFunction
 from probing.instruments.attention.ranking import BatchRanker, FirstChoices
 from probing.instruments.attention.runner import Runner
 from probing.instruments.masking.fill import Copy, Filler
-from probing.instruments.silencing.silence import Pass, Predictor
-from probing.models.encoder import Encoder, LanguageModel
+from probing.instruments.silencing.silence import Predictor
+from probing.models.encoder import Encoder
+from probing.models.language_model import LanguageModel
 from probing.models.loaded import Loaded
 from probing.models.masked import MaskedModel
 from probing.models.selfcheck import self_check
@@ -105,12 +106,10 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
             partial(Filler(masked, 200).fill, [[Copy(one, at) for one, at in zip(ids, places)]]),
         )
     heads = [(), ((0, 1),), ((language.layers - 1, HEADS - 1),)]
-    passes = [
-        [Pass(number, *one, head) for head in heads] for number, one in enumerate(zip(ids, places))
-    ]
     yield "means of heads", partial(language.stand_ins, ids)
     stand_ins = language.stand_ins(ids)
-    yield "silencing", lambda: Predictor(language, stand_ins).find(passes, tqdm(disable=True))
+    texts = [Copy(one, np.arange(1, len(one))) for one in ids]
+    yield "silencing", partial(Predictor(language, stand_ins).find, texts, heads)
 
 
 def encoded(encoder: Encoder) -> list[EncodedFunction]:
