@@ -92,11 +92,10 @@ class Redrawn:
         # a draw without any edge chooses nothing: the heads that were chosen on all stay
         weights[weights.sum(axis=1) == 0] = 1
         found = {rule: self._scored.hits(relation, rule).reshape(-1, WORST_RANK) for rule in RULES}
-        for rule, k in missing:
-            within = ranks[RULES.index(rule)] < k
-            hits = np.add.reduceat(within, starts, axis=0, dtype=np.float32)
-            with one_thread():
-                by_draw = weights @ hits
-            best = self._best(by_draw)
-            share = found[rule][best, k - 1] / self._scored.edges(relation)
-            self._known[relation, rule, k] = 100 * share
+        with one_thread():
+            for rule, k in missing:
+                within = ranks[RULES.index(rule)] < k
+                hits = np.add.reduceat(within, starts, axis=0, dtype=np.float32)
+                best = self._best(weights @ hits)
+                share = found[rule][best, k - 1] / self._scored.edges(relation)
+                self._known[relation, rule, k] = 100 * share

@@ -90,6 +90,25 @@ def keep(folder: Path, key: str, end: str, write: Callable[[Path], None]) -> Non
         logger.warning("cannot cache the run: %s", error)
 
 
+def made_of(
+    what: Any,
+    end: str,
+    make: Callable[[], T],
+    write: Callable[[Path, T], object],
+    read: Callable[[Path], T],
+) -> T:
+    """The result of `make`, now or earlier, of which `what` (any JSON) describes all that it depends
+    on: kept as a file that `write` writes and `read` reads."""
+    named, cache = key(what), folder()
+    known = kept(cache, named, end, read) if cache else None
+    if known is not None:
+        return known
+    made = make()
+    if cache:
+        keep(cache, named, end, lambda file: write(file, made))
+    return made
+
+
 def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path:
     """The folder that `make` filled with a model, now or earlier, from what `made_of` describes.
 

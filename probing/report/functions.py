@@ -4,6 +4,7 @@ hand."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_dataset.schema import Edge
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
+from probing.models import cache_dir
 from probing.report.findings import Findings, Subject
 from probing.report.pages import Shown, lines_of
 from probing.runs.data import find_data, load_functions
@@ -63,7 +66,7 @@ class Picture(NamedTuple):
     lines: list[list[tuple[str, int]]]
     reader: int
     wanted: tuple[int, int]
-    row: list[tuple[int, int]]
+    row: list[list[int]]
 
 
 class EdgeHits(NamedTuple):
@@ -194,7 +197,7 @@ class Functions:
         hit: bool,
         head: str,
         by_best: str,
-        row: list[tuple[int, int]],
+        row: list[list[int]],
     ) -> Picture:
         function = self._row(int(test.function[edge]))
         start, end, code = function["token_start"], function["token_end"], function["code"]
@@ -228,44 +231,66 @@ class Functions:
 
     def _weights(
         self, model: Subject, asked: Mapping[str, list[int]]
-    ) -> dict[tuple[str, int], list[tuple[int, int]]]:
-        """Relation and edge -> the row of the chosen head, if the model can be run here."""
-        from probing.report.show import top_tokens  # imports torch, as does whatever runs a model
-
+    ) -> dict[tuple[str, int], list[list[int]]]:
+        """Relation and edge -> the row of the chosen head, if the model can be run here, or was."""
+        choice = model.evidence.hits[HELD_OUT].choice
+        heads = [
+            (name, edge, *choice[name][0, 0].tolist())
+            for name, edges in asked.items()
+            if name in choice
+            for edge in edges
+        ]
         try:
-            settings = model.settings
-            key = settings.model, settings.revision, settings.dtype, settings.max_length
-            if key not in self.encoders:
-                self.encoders[key] = _encoder(model)
-            encoder = self.encoders[key]
+            rows = cache_dir.made_of(
+                ["rows of functions", model.settings.model_dump(mode="json"), heads],
+                ".json",
+                lambda: self._rows(model, heads),
+                lambda file, rows: write(file, json.dumps(rows)),
+                lambda file: json.loads(file.read_bytes()),
+            )
         except (CodeSyntaxError, OSError) as error:
             logger.warning("functions are drawn without weights of %s: %s", model.name, error)
             self.not_run.add(model.name)
             return {}
+        return {(name, edge): row for (name, edge, *_), row in zip(heads, rows)}
+
+    def _rows(
+        self, model: Subject, heads: Sequence[tuple[str, int, int, int]]
+    ) -> list[list[list[int]]]:
+        """The row of a head, (relation, edge, layer, head), for each; empty if the reader has no
+        sub-tokens."""
+        from probing.report.show import top_tokens  # imports torch, as does whatever runs a model
+
+        settings = model.settings
+        key = settings.model, settings.revision, settings.dtype, settings.max_length
+        if key not in self.encoders:
+            self.encoders[key] = _encoder(model)
         test = model.evidence.probed.test.ledger
-        choice = model.evidence.hits[HELD_OUT].choice
-        of_function: dict[int, list[tuple[str, int]]] = {}
-        for name, edges in asked.items():
-            for edge in edges:
-                if name in choice:
-                    of_function.setdefault(int(test.function[edge]), []).append((name, edge))
-        rows = {}
-        by_head = model.settings.direction == HEAD_TO_DEPENDENT
-        for function, several in of_function.items():
-            shown = self._shown(test, function, [edge for _, edge in several])
-            listener, readers = top_tokens(encoder, shown, settings.config, settings.direction)
-            for name, edge in several:
-                reader = int((test.head if by_head else test.first)[edge])
-                if reader in readers:  # a token without sub-tokens reads nothing
-                    layer, head = choice[name][0, 0].tolist()
-                    row = readers.index(reader)
-                    tokens, weights = (
-                        of_layer[layer][head][row]
-                        for of_layer in (listener.tokens, listener.weights)
-                    )
-                    rows[name, edge] = [
-                        pair for pair in zip(tokens.tolist(), weights.tolist()) if pair[1]
-                    ]
+        by_head = settings.direction == HEAD_TO_DEPENDENT
+        edges_of: dict[int, list[int]] = {}
+        for _, edge, *_ in heads:
+            edges_of.setdefault(int(test.function[edge]), []).append(edge)
+        heard = {
+            function: top_tokens(
+                self.encoders[key],
+                self._shown(test, function, edges),
+                settings.config,
+                settings.direction,
+            )
+            for function, edges in edges_of.items()
+        }
+        rows = []
+        for _, edge, layer, head in heads:
+            listener, readers = heard[int(test.function[edge])]
+            reader = int((test.head if by_head else test.first)[edge])
+            row = []
+            if reader in readers:
+                tokens, weights = (
+                    of_layer[layer][head][readers.index(reader)].tolist()
+                    for of_layer in (listener.tokens, listener.weights)
+                )
+                row = [[token, weight] for token, weight in zip(tokens, weights) if weight]
+            rows.append(row)
         return rows
 
     def _shown(self, test: EdgeTable, function: int, edges: list[int]) -> Shown:
@@ -336,7 +361,7 @@ def _in_few_functions(
 
 
 def _encoder(model: Subject) -> Encoder:
-    """The model of a result; raises CodeSyntaxError if it is not here, or large."""
+    """The model of a result; raises CodeSyntaxError if it is not here, another now, or large."""
     import huggingface_hub
 
     from probing.models.location import EMBEDDED_MODELS
@@ -354,4 +379,7 @@ def _encoder(model: Subject) -> Encoder:
         files = [session.place] if session.place.is_file() else [*session.place.iterdir()]
         if sum(file.stat().st_size for file in files if file.is_file()) > LARGEST_MODEL:
             raise CodeSyntaxError(f"{name} is larger than {LARGEST_MODEL >> 30} GiB")
-    return session.encoder()
+    encoder = session.encoder()
+    if not session.is_of(model.settings.revision):
+        raise CodeSyntaxError(f"{name} has other weights now")
+    return encoder

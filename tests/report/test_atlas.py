@@ -147,6 +147,26 @@ def test_a_model_that_is_gone_leaves_functions_without_weights(atlas, monkeypatc
     assert all(picture.row == [] for picture in pictures)
 
 
+def test_weights_are_kept_so_that_another_report_runs_no_model(atlas, tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path))
+    first, again = (Functions(atlas.findings, atlas.functions.data) for _ in range(2))
+    relation = atlas.rows[0].group
+    pictures = first.pictures(atlas.model, relation)
+    monkeypatch.setattr("probing.report.functions._encoder", lambda _: pytest.fail("loaded"))
+    assert pictures[0].row
+    assert again.pictures(atlas.model, relation) == pictures
+    assert pictures == atlas.functions.pictures(atlas.model, relation)
+
+
+def test_a_model_that_has_changed_since_draws_no_weights(atlas, monkeypatch, caplog):
+    monkeypatch.setattr("probing.runs.session.Session.is_of", lambda *_: False)
+    functions = Functions(atlas.findings, atlas.functions.data)
+    pictures = functions.pictures(atlas.model, atlas.rows[0].group)
+    assert functions.not_run == {atlas.model.name}
+    assert all(picture.row == [] for picture in pictures)
+    assert "has other weights now" in caplog.text
+
+
 def test_relations_of_sentences_are_words():
     assert [group_of(name) for name in ("If:if->test", "nsubj", "children:parent->child")] == [
         "blocks",

@@ -18,22 +18,21 @@ from probing.models import cache_dir
 _KIND = "what words and positions tell"
 
 _last: dict[str, dict[int, SurfaceFit]] = {}
-"""The fits of the last samples, by their key."""
+"""The fits of the last samples, by their digest."""
 
 
 def rival(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
     """`learn_surface`, or what it gave of the very same samples before."""
-    key = cache_dir.key([_KIND, learn.SURFACE_PENALTIES, digest(dict(samples))])
-    folder = cache_dir.folder()
-    fits = _last.get(key)
-    if fits is None and folder is not None:
-        fits = cache_dir.kept(folder, key, ".npz", lambda file: _read(file, samples))
-    if fits is None:
-        fits = learn.learn_surface(samples)
-        if folder is not None:
-            cache_dir.keep(folder, key, ".npz", lambda file: _write_fits(file, fits))
+    known_by = digest(dict(samples))
+    fits = _last.get(known_by) or cache_dir.made_of(
+        [_KIND, learn.SURFACE_PENALTIES, known_by],
+        ".npz",
+        lambda: learn.learn_surface(samples),
+        _write_fits,
+        lambda file: _read(file, samples),
+    )
     _last.clear()
-    _last[key] = fits
+    _last[known_by] = fits
     return fits
 
 
