@@ -79,7 +79,7 @@ def kept(folder: Path, key: str, end: str, read: Callable[[Path], T]) -> T | Non
     return None
 
 
-def keep(folder: Path, key: str, end: str, write: Callable[[Path], None]) -> None:
+def keep(folder: Path, key: str, end: str, write: Callable[[Path], object]) -> None:
     """Keep the file that `write` writes for `kept`; failing to do so is not an error."""
     try:
         with temporary_folder(private(folder)) as work:
