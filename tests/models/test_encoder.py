@@ -583,7 +583,10 @@ def test_a_tokenizer_with_the_wrong_split_of_mistral_is_read_with_the_right_one(
         vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     tokenizer.train_from_iterator(["rowCount = 1234"] * 9, trained)
-    tokenizer.add_tokens([f"§{number}" for number in range(100_100)])
+    parts = json.loads(tokenizer.to_str())
+    vocabulary = parts["model"]["vocab"]
+    vocabulary |= {f"\0{number}": len(vocabulary) + number for number in range(100_100)}
+    tokenizer = Tokenizer.from_str(json.dumps(parts))
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="!").save_pretrained(tmp_path)
     MistralConfig(**sizes()).save_pretrained(tmp_path)
     change_config(tmp_path, transformers_version="4.50.0")
