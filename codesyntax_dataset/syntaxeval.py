@@ -2,7 +2,7 @@
 
 They are similarities of syntax trees from 0 to 1, made with the authors' software on 7,501 Python
 functions; none of them is computed here. The causal effects are those of the study's own estimator
-(`probing.paper.masking_study.published`).
+(`probing.paper.masking_study.published_effect`).
 """
 
 from __future__ import annotations

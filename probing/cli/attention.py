@@ -83,12 +83,12 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     quiet_libraries()
-    options.check(arguments["configs"], arguments["splits"])
+    options.check_names(arguments["configs"], arguments["splits"])
     options.build_missing(arguments, arguments["configs"], [name for name, _ in named])
     if chosen_here and not as_json:
         arguments["splits"] = options.splits_in(arguments["data"], arguments["configs"])
     from probing.report.document import first_screen, print_parts
-    from probing.report.headline import answer
+    from probing.report.headline import answer_parts
     from probing.runs.saved import scratch_folder
 
     held_out = {*SPLITS} <= {*arguments["splits"]} and not arguments["control"]
@@ -115,7 +115,7 @@ def probe(models: tuple[str, ...], wide: bool, as_json: bool, **arguments: Any) 
                 file = done.result.paths(output)[0] if output else done.result.save(scratch)
                 probed.append((done.model, file))
         if files := [file for model, file in probed if model not in failed]:
-            parts = answer(files, arguments["data"])
+            parts = answer_parts(files, arguments["data"])
             print_parts(parts if wide else first_screen(parts), wide)
             note_next(output)
     note_shard(arguments["shard"], output)
@@ -294,7 +294,7 @@ def show(
     elif len({*configs}) > 1:
         raise click.UsageError("attention is shown for one config: give one, or --labels")
     else:
-        options.check(configs)
+        options.check_names(configs)
         quiet_libraries()
         arguments |= {"config": next(iter(configs), None), **of_model}
         if masked:

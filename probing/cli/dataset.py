@@ -134,10 +134,10 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **argume
     The command counts the edges that both configs have of the same functions, that moved, and that
     only one has, with examples. The functions are all of --source, or the split test of --data.
     """
-    from probing.report.dataset import compare_labels, parts
+    from probing.report.dataset import compare_labels, comparison_parts
 
     comparison = compare_labels(list(dict.fromkeys(configs)), **arguments)
-    print_made(comparison, parts, wide, as_json)
+    print_made(comparison, comparison_parts, wide, as_json)
 
 
 @main.command("new-language")

@@ -51,7 +51,7 @@ def verify(results: options.FilesOrFolders, **arguments: Any) -> None:
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
-    from probing.evidence.verify import REJECTED, UNCHECKED, report, verify_each
+    from probing.evidence.verify import REJECTED, UNCHECKED, report_lines, verify_each
 
     verdicts = set()
     for verification in verify_each(results, **arguments):
@@ -61,7 +61,7 @@ def verify(results: options.FilesOrFolders, **arguments: Any) -> None:
             continue
         for file in verification.files:
             click.echo(printable(f"{file}:"))
-        click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
+        click.echo("\n".join(printable(line, 10_000) for line in report_lines(verification)))
         verdicts.add(verification.verdict)
     sys.exit(1 if REJECTED in verdicts else 3 if UNCHECKED in verdicts else 0)
 
@@ -96,7 +96,7 @@ def compare(
 
     with clustered_by(cluster):
         for compared in probing.compare(first, second, results, cluster):
-            print_made(compared, shown.compared, wide)
+            print_made(compared, shown.compared_parts, wide)
 
 
 @main.command()
@@ -119,7 +119,7 @@ def baseline(wide: bool, csv: Path | None, **arguments: Any) -> None:
     from probing.report import results
 
     result = baselines.baseline(**arguments)
-    print_made(result, results.baselines, wide)
+    print_made(result, results.baseline_parts, wide)
     if csv is not None:
         note_frame(scores.frame_of(scores.of_offsets_and_keywords(result)), csv)
 

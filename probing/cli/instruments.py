@@ -72,7 +72,7 @@ def mask(controls: tuple[str, ...], **arguments: Any) -> None:
     )
 
 
-_scoring = options.in_order(
+_scoring = options.each_of(
     options.shared(
         "gguf data splits output revision dtype device batch_tokens limit sample shard max_length"
     ),
@@ -247,7 +247,7 @@ def _run_instrument(
     """Run and print the function of this name for each config and split, or of one that has no
     choice of splits for each config. The model is loaded once."""
     runs = options.every(configs, splits, as_json, arguments["shard"])
-    options.check(configs=configs, splits=list(filter(None, splits)))
+    options.check_names(configs=configs, splits=list(filter(None, splits)))
     if "node_types" in arguments:
         asked = arguments["node_types"]
         arguments["node_types"] = " ".join(asked).replace(",", " ").split() if asked else None

@@ -135,10 +135,10 @@ shard = click.option(
 
 def shared(names: str) -> Callable[[Callable], Callable]:
     """The options of these names in this module, in this order."""
-    return in_order(*(globals()[name] for name in names.split()))
+    return each_of(*(globals()[name] for name in names.split()))
 
 
-def in_order(*each: Callable[[Callable], Callable]) -> Callable[[Callable], Callable]:
+def each_of(*each: Callable[[Callable], Callable]) -> Callable[[Callable], Callable]:
     """Several options as one decorator, in the order in which the help lists them."""
 
     def decorate(command: Callable) -> Callable:
@@ -154,7 +154,7 @@ def with_gguf(model: str, gguf: str | None) -> str:
     return f"{model}/{gguf}" if gguf else model
 
 
-def check(configs: Sequence[str], splits: Sequence[str] = ()) -> None:
+def check_names(configs: Sequence[str], splits: Sequence[str] = ()) -> None:
     """Raise at once what a run would raise after seconds of imports: for names that are none of
     their kind."""
     for config in configs:

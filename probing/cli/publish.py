@@ -134,7 +134,7 @@ def demo(output: Path, decoder: bool) -> None:
     """
     quiet_libraries()
     from codesyntax_dataset.build import build as build_dataset
-    from probing.instruments.masking.masking import CONTROLS
+    from probing.instruments.masking.masking import MASKED_IN_T0
     from probing.models.location import DECODER, EMBEDDED, TINY, embedded_model
     from probing.report.folder import save
     from probing.report.report import make
@@ -150,7 +150,7 @@ def demo(output: Path, decoder: bool) -> None:
         for done in probing.probe_models([model], data, configs, SPLITS, output=results):
             if done.error is not None:
                 raise done.error
-    for control in CONTROLS:  # one draw, not the 20 of `mask`: the demo is to end soon
+    for control in MASKED_IN_T0:  # one draw, not the 20 of `mask`: the demo is to end soon
         probing.mask(TINY, data, control=control, draws=1, output=results)
     report = make([results], data, note)
     page = save(report, (output / "report").resolve())
@@ -171,7 +171,7 @@ def push() -> None:
     """Publish the dataset, a metric or an app on the Hub."""
 
 
-_pushing = options.in_order(
+_pushing = options.each_of(
     click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
     click.option(
         "--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."

@@ -253,7 +253,7 @@ def greedy(edge: np.ndarray, number: np.ndarray, length: int) -> list[int]:
     return picked
 
 
-def ledger(edges: Edges, picks: Picks, by_context: np.ndarray | None = None) -> RankLedger:
+def rank_ledger(edges: Edges, picks: Picks, by_context: np.ndarray | None = None) -> RankLedger:
     """The ranks of `edges` by `picks`, which may come from other edges, and those of the context
     baseline (rules, E), if any: 1 layer with a head for each of KINDS, or of LISTED."""
     ranks = np.full((len(RULES), len(edges), 1, len(LISTED)), WORST_RANK, np.uint8)
@@ -273,14 +273,14 @@ def ledger(edges: Edges, picks: Picks, by_context: np.ndarray | None = None) -> 
     return RankLedger.of(edges, ranks, {"baselines": about})
 
 
-def only(ledger: RankLedger, kind: str) -> RankLedger:
+def only_kind(ledger: RankLedger, kind: str) -> RankLedger:
     """The ledger of only one of KINDS."""
     head = KINDS.index(kind)
     return replace(ledger, ranks=ledger.ranks[..., head : head + 1])
 
 
 def better(ledger: RankLedger) -> Choice:
-    """For each rule, relation and k the best of the kinds that `ledger` has; if it is equal to the
+    """For each rule, relation and k the best of the kinds that `rank_ledger` has; if it is equal to the
     one chosen at k - 1, that one.
 
     The one that needed fewer guesses is thereby kept when another catches up, which happens if
@@ -329,7 +329,7 @@ class BaselineResult:
     hits: dict[str, dict[str, ChosenHits]]
 
 
-def evaluate(
+def evaluate_baselines(
     validation: Edges,
     test: Edges,
     direction: str = HEAD_TO_DEPENDENT,
@@ -342,8 +342,8 @@ def evaluate(
     functions=ledger.function)`.
     """
     on_test = pick(test, direction)
-    same = ledger(test, on_test)
-    as_published = {kind: published(only(same, kind), kind) for kind in LISTED}
+    same = rank_ledger(test, on_test)
+    as_published = {kind: published(only_kind(same, kind), kind) for kind in LISTED}
     as_published[BEST_BASELINE] = published(same, BEST_BASELINE)
     by_context = context(validation, test, direction) if by_context is None else by_context
     on_validation, unseen, as_held_out = chosen_on(validation, test, by_context.every, direction)
@@ -364,11 +364,11 @@ def chosen_on(
     each of BASELINES -> what it hits of `test`. The best one is chosen by what the context baseline finds in functions
     that it was not learned on."""
     picks = pick(validation, direction).filled(validation, useless)
-    chosen = ledger(validation, picks, by_context.validation)
-    scored = ledger(test, picks, by_context.test)
+    chosen = rank_ledger(validation, picks, by_context.validation)
+    scored = rank_ledger(test, picks, by_context.test)
     hits = {}
     for kind in KINDS:
-        hits[kind] = held_out(only(chosen, kind), only(scored, kind), system=kind)
+        hits[kind] = held_out(only_kind(chosen, kind), only_kind(scored, kind), system=kind)
     best = apply(scored, better(chosen), BEST_BASELINE)
     hits[BEST_BASELINE] = redrawn(best, chosen, scored, _better_kind)
     return picks, scored, hits
@@ -418,7 +418,7 @@ def baseline(
     direction = language_of(config).direction if direction is None else direction
     if direction not in DIRECTIONS:  # before anything is downloaded
         raise UnknownName("direction", direction, DIRECTIONS)
-    return evaluate(
+    return evaluate_baselines(
         read_edges(data, config, "validation"), read_edges(data, config, split), direction
     )
 

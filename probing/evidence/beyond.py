@@ -9,7 +9,7 @@ rule `first`.
 Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out
 protocol, with the same intervals and tests over functions. Beside them stand, on the same edges,
 the best further offsets and keywords, chosen on the same hard edges, and the context baseline, which
-passes over the avoided offset (`rivals`). A relation with
+passes over the avoided offset (`rivals_beyond`). A relation with
 fewer than LEAST_HARD_EDGES hard edges on `test`, in fewer than FEW_CLUSTERS functions of it, or
 without any on `validation`, is in no mean.
 """
@@ -43,14 +43,14 @@ class Beyond(NamedTuple):
     chosen: ChosenHits
 
 
-def beyond(
+def beyond_offsets(
     validation: RankLedger, test: RankLedger, edges: EdgeTable | None = None
 ) -> Beyond | None:
     """The score of a model beyond the best offsets, from its ledgers of both splits; None if
     neither, or only one, of them has a hard edge.
 
     `edges`: all edges of validation, if the model could not read all; then no relation is left out:
-    which are in the mean is said by all edges, too (`rivals`).
+    which are in the mean is said by all edges, too (`rivals_beyond`).
 
     Raises LedgerError as `held_out` does.
     """
@@ -77,15 +77,15 @@ def hits_by_protocol(
     validation: RankLedger, test: RankLedger, edges: EdgeTable | None = None
 ) -> dict[str, ChosenHits]:
     """Protocol -> what a model's heads hit: published, held-out and, if a relation is in its mean,
-    beyond-offset. `edges`, and what is raised: as of `beyond`."""
+    beyond-offset. `edges`, and what is raised: as of `beyond_offsets`."""
     hits = {PUBLISHED: published(test), HELD_OUT: held_out(validation, test, edges)}
-    hard = beyond(validation, test, edges)
+    hard = beyond_offsets(validation, test, edges)
     if hard is not None and hard.chosen.hits.counted:
         hits[BEYOND_OFFSET] = hard.chosen
     return hits
 
 
-def rivals(
+def rivals_beyond(
     validation: Edges,
     test: Edges,
     direction: str = HEAD_TO_DEPENDENT,
@@ -93,7 +93,7 @@ def rivals(
 ) -> dict[str, ChosenHits]:
     """Guesses without a model: each of BASELINES (further offsets) -> what it hits of hard edges,
     of the relations of a model's score, heads being those of a baseline's ledger; empty if a split
-    has no hard edge. `by_context`: as of `baselines.evaluate`.
+    has no hard edge. `by_context`: as of `baselines.evaluate_baselines`.
 
     The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of
     guesses.

@@ -35,7 +35,7 @@ from probing.runs.data import Row, words_of
 MOST_EDGES = 200
 """Of a relation, drawn, that weights are fitted on."""
 
-FOLDS = 2
+CONTEXT_FOLDS = 2
 """Parts of validation: what is chosen there is chosen by ranks that were learned on the others."""
 
 _PENALTY = 0.1  # on squared weights; 0.02 and 0.2 find as much to within a point
@@ -360,8 +360,8 @@ def context(validation: SeenEdges, test: SeenEdges, direction: str) -> Context:
     seen = Surroundings(validation.view, classes)
     offsets = best_offsets(validation)
     of_folds = np.full((2, len(RULES), len(validation)), WORST_RANK, np.uint8)
-    for fold in range(FOLDS):
-        inside = validation.function % FOLDS == fold
+    for fold in range(CONTEXT_FOLDS):
+        inside = validation.function % CONTEXT_FOLDS == fold
         rankers = _learned(seen, validation.take(~inside), direction)
         of_folds[..., inside] = _ranked(seen, rankers, validation.take(inside), direction, offsets)
     rankers = _learned(seen, validation, direction)

@@ -27,9 +27,9 @@ from codesyntax_dataset.protocol import (
 )
 from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
-from probing.evidence.beyond import hits_by_protocol, rivals
+from probing.evidence.beyond import hits_by_protocol, rivals_beyond
 from probing.evidence.context import Context, context
-from probing.evidence.protocols import ChosenHits, Comparison, compare
+from probing.evidence.protocols import ChosenHits, Comparison, compare_hits
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, load
 from probing.instruments.registry import INSTRUMENTS
@@ -191,7 +191,7 @@ class Splits:
 
     @cached_property
     def baselines(self) -> BaselineResult:
-        return baselines.evaluate(
+        return baselines.evaluate_baselines(
             **self.edges, direction=self.direction, by_context=self.by_context
         )
 
@@ -200,7 +200,7 @@ class Splits:
         """Protocol -> those of BASELINES that it has -> what each hits; beyond offsets, if both
         splits have hard edges."""
         hits = dict(self.baselines.hits)
-        hard = rivals(**self.edges, direction=self.direction, by_context=self.by_context)
+        hard = rivals_beyond(**self.edges, direction=self.direction, by_context=self.by_context)
         if hard:
             hits[BEYOND_OFFSET] = hard
         return hits
@@ -255,7 +255,7 @@ class Evidence:
         if self.probed.settings.control in RELABELLED:
             return {}
         return {
-            protocol: compare(chosen, self.splits.rivals[protocol][BEST_BASELINE])
+            protocol: compare_hits(chosen, self.splits.rivals[protocol][BEST_BASELINE])
             for protocol, chosen in self.hits.items()
         }
 

@@ -231,7 +231,7 @@ MASKING = Headline(
 
 # ------------------------------------------------------------------------------------ minimal pairs
 
-SURFACE = "surface rival"
+SURFACE_RIVAL = "surface rival"
 """The system that learns on validation what stands near a change, and needs no model."""
 
 
@@ -265,14 +265,14 @@ def _of_pairs(results: Results, whole: list[tuple[str, str]]) -> Means:
         places = np.searchsorted(hits.of(name), ledger.rows["repository"][rows[name]])
         sums = np.bincount(places, rival, minlength=len(group.n))
         both = np.repeat(sums[None], len(SCORES), axis=0)
-        groups[name] = replace(group, sums={**group.sums, SURFACE: both})
+        groups[name] = replace(group, sums={**group.sums, SURFACE_RIVAL: both})
     with_rival = replace(hits, groups=groups)
     return {score: Mean(with_rival.where(measures=[score])) for score in SCORES}
 
 
 PAIRS = Headline(
     likelihood.MODEL,
-    SURFACE,
+    SURFACE_RIVAL,
     _pairs_in,
     _of_pairs,
     SCORES[0],

@@ -88,7 +88,7 @@ class Masked:
     @cached_property
     def gains(self) -> dict[str, dict[str, list[FillerGain]]]:
         """One of FLOORS -> node type -> the gain in T1 and in T0."""
-        return {outcome: gains(self.hits[outcome]) for outcome in FLOORS}
+        return {outcome: filler_gains(self.hits[outcome]) for outcome in FLOORS}
 
     def counted(self, node_type: str) -> int:
         """The functions with a node type, which all models that have it share."""
@@ -130,7 +130,7 @@ def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
     return {name: np.array(positions, np.int64) for name, positions in places.items()}
 
 
-def comparable(files: Sequence[Path]) -> list[list[Path]]:
+def comparable_masked(files: Sequence[Path]) -> list[list[Path]]:
     """Groups of masking results that can stand side by side, in the order of configs and controls:
     all settings agree, except those of the model, and their trees are of the same parser.
 
@@ -158,8 +158,8 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
     return [members for _, members in sorted(groups.items())]
 
 
-def gather(files: Sequence[Path]) -> list[Masked]:
-    """The models of one group of `comparable`; of two equal results one is used.
+def gather_masked(files: Sequence[Path]) -> list[Masked]:
+    """The models of one group of `comparable_masked`; of two equal results one is used.
 
     Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs
     that differ.
@@ -199,7 +199,7 @@ def masked_in(ledger: MaskingLedger, node_type: str, functions: np.ndarray) -> n
     return rows["masked"][of_type & np.isin(rows["function"], functions)]
 
 
-def gains(measured: Hits) -> dict[str, list[FillerGain]]:
+def filler_gains(measured: Hits) -> dict[str, list[FillerGain]]:
     """Node type -> the gain in T1 and in T0 by the outcome of `measured`."""
     best = {arm: f"{BEST_FILLER} {arm}" for arm in ARMS}
     chosen = []

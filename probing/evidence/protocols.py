@@ -114,7 +114,7 @@ class Comparison:
         return self.by_relation.at(row, self.hits.names.index(relation))
 
 
-def compare(first: ChosenHits, second: ChosenHits) -> Comparison:
+def compare_hits(first: ChosenHits, second: ChosenHits) -> Comparison:
     """Compare two models, or a model and a baseline, on the relations of both.
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.

@@ -17,7 +17,7 @@ from codesyntax_metric.topk_uas import RULES, WORST_RANK, RankCounts
 from probing.instruments.attention.ledger import RankLedger
 from probing.runs.clusters import CLUSTERS, FUNCTION, REPOSITORY
 
-DRAWS = 200  # as often validation is drawn again
+REDRAWS = 200  # as often validation is drawn again
 
 Best = Callable[[np.ndarray], np.ndarray]
 """The number of the chosen head by each draw (DRAWS,), from what each finds (DRAWS, heads)."""
@@ -63,7 +63,7 @@ class Redrawn:
         """How often each draw has each cluster: (DRAWS, clusters)."""
         number = int(self._clusters.max()) + 1
         rng = np.random.default_rng(0)
-        return rng.multinomial(number, np.full(number, 1 / number), DRAWS).astype(np.float32)
+        return rng.multinomial(number, np.full(number, 1 / number), REDRAWS).astype(np.float32)
 
     @cached_property
     def _scored(self) -> RankCounts:
@@ -71,7 +71,7 @@ class Redrawn:
 
     def mean(self, relations: Sequence[str], measures: Sequence[tuple[str, int]]) -> np.ndarray:
         """The mean over relations by each draw and measure, in percent: (DRAWS, M)."""
-        total = np.zeros((DRAWS, len(measures)))
+        total = np.zeros((REDRAWS, len(measures)))
         for relation in relations:
             self._choose(relation, measures)
             total += np.stack([self._known[relation, *measure] for measure in measures], axis=-1)

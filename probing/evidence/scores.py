@@ -376,8 +376,8 @@ def _picked(
 
 def masking_rows(files: Sequence[Path], data: Any) -> Iterator[Row]:
     """Rows of masked functions."""
-    for group in masked.comparable(files):
-        for model in masked.gather(group):
+    for group in masked.comparable_masked(files):
+        for model in masked.gather_masked(group):
             yield from _masking(model)
 
 

@@ -30,7 +30,7 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError, ModelError, Un
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence import baselines
-from probing.evidence.beyond import beyond
+from probing.evidence.beyond import beyond_offsets
 from probing.evidence.bits import CLOSING, GRAMS, MATCHED, paid
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
 from probing.instruments.attention.probe import Probing
@@ -263,7 +263,7 @@ def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
         "held_out": _mean_uas(held_out(validation, test)),
         "best_rule": _best_rule(language, results[0].settings.direction, *read),
     }
-    if (hard := beyond(validation, test)) is not None:
+    if (hard := beyond_offsets(validation, test)) is not None:
         numbers["beyond_offset"] = _mean_uas(hard.chosen)
     return _with_errors(numbers) | {"heads_functions": len(read[1])}
 
@@ -355,7 +355,7 @@ def _best_rule(
         baselines.read_edges(data, language, split, np.array(places))
         for split, places in (("validation", chosen_on), ("test", scored))
     )
-    known = baselines.evaluate(validation, test, direction)
+    known = baselines.evaluate_baselines(validation, test, direction)
     return _mean_uas(known.hits[HELD_OUT][BEST_BASELINE])
 
 

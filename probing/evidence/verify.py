@@ -143,7 +143,7 @@ class Verification:
         return self.check(name, None, f"{difference}: say with --{name} where it is")
 
 
-def report(verification: Verification) -> Sequence[str]:
+def report_lines(verification: Verification) -> Sequence[str]:
     """One line per check, the numbers, claimed and reproduced, and the verdict. Of those by each k,
     the k of tables, and those that are too high."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
@@ -298,7 +298,9 @@ class _Runner(NamedTuple):
         for part, twice in prepared.items():
             runs.append(self._again(claimed[part], twice, verification))
         if verification.checkable:
-            compare(claimed, [dict(zip(claimed, results)) for results in zip(*runs)], verification)
+            compare_numbers(
+                claimed, [dict(zip(claimed, results)) for results in zip(*runs)], verification
+            )
             verification.hidden = self._hidden(verification)
         return verification
 
@@ -436,7 +438,7 @@ def _check_rows(claimed: Any, theirs: Any, ours: Any, functions: int) -> Criteri
     return Criterion("again", True, f"{functions:,} functions of {split}, {share}")
 
 
-def compare(
+def compare_numbers(
     claimed: Mapping[str, Any], again: Sequence[Mapping[str, Any]], verification: Verification
 ) -> None:
     """Check that no number is more than ROUNDING above what came out; of two runs the higher counts,

@@ -88,7 +88,7 @@ INSTRUMENTS = {
         "probing.instruments.attention.result:ProbeResult",
         "probing.evidence.scores:attention_rows",
         "probing.evidence.published:of_attention",
-        "probing.report.results:attention",
+        "probing.report.results:probe_parts",
         "probing.evidence.headlines:ATTENTION",
     ),
     MASKING: Instrument(

@@ -27,7 +27,7 @@ from transformers import DynamicCache
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
 from probing.models.encoder import Encoder, attention_of
-from probing.models.loaded import DRIFT, Check, Loaded, error_line, largest
+from probing.models.loaded import DRIFT, Check, Loaded, error_line, largest_value
 from probing.models.masked import EXAMINED_LENGTH, ScoringModel
 from probing.models.subtokens import common_prefix
 from probing.models.transfer import send
@@ -235,7 +235,7 @@ class LanguageModel(Encoder):
                 for part in self.model.modules()
                 if isinstance(part, torch.nn.ModuleList) and len(part) == self.layers
             )
-            apart = largest(self.log_probabilities(*asked) - alone)
+            apart = largest_value(self.log_probabilities(*asked) - alone)
             said = "log-probabilities differ by {}"
             check = Check.within(name, apart, DRIFT[self.dtype], said, meaning)
         except Exception as error:  # a model's layers may be called in any way

@@ -241,7 +241,7 @@ def error_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def largest(difference: Tensor) -> float:
+def largest_value(difference: Tensor) -> float:
     """The largest absolute value; NaN counts as infinite."""
     return difference.abs().nan_to_num(nan=float("inf")).max().item()
 

@@ -23,7 +23,7 @@ from probing.models.loaded import (
     LoadedModel,
     borrowed,
     error_line,
-    largest,
+    largest_value,
     positions_of,
     quiet,
     without_cache,
@@ -146,7 +146,7 @@ class ScoringModel(LoadedModel):
         meaning = "its output layer cannot be computed on its own"
         try:
             from_states = torch.cat([logits for _, logits in self.logits(inputs, rows, columns)])
-            apart = largest(from_states - expected)  # which fails for another vocabulary
+            apart = largest_value(from_states - expected)  # which fails for another vocabulary
             check = Check.within(name, apart, DRIFT[self.dtype], "logits differ by {}", meaning)
         except (
             Exception
@@ -217,11 +217,11 @@ class ScoringModel(LoadedModel):
             "its output layer lacks some sub-tokens of its tokenizer",
         )
         bound = DRIFT[self.dtype]
-        apart = largest(batched.softmax(-1) - single.softmax(-1))
+        apart = largest_value(batched.softmax(-1) - single.softmax(-1))
         said = "probabilities at masks in a batch and alone differ by {}"
         meaning = "its predictions depend on the batch, or on chance"
         self.require(*Check.within("padding changes nothing", apart, bound, said, meaning))
-        moved_by = largest(moved - single)
+        moved_by = largest_value(moved - single)
         moved_text = f"changing the last sub-token moves logits by {moved_by:.2g}"
         if self.mask is None:
             meaning = "it sees later sub-tokens, but has no head that restores masks"

@@ -19,13 +19,13 @@ from transformers.utils import ModelOutput
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
 from probing.models.encoder import Encoder
-from probing.models.loaded import DRIFT, DTYPES, Batch, Check, error_line, largest
+from probing.models.loaded import DRIFT, DTYPES, Batch, Check, error_line, largest_value
 
 EncoderT = TypeVar("EncoderT", bound=Encoder)
 
 # How much the same arithmetic on the same queries and keys may change a probability, in any
 # precision.
-_ROUNDING = 1e-5
+_ROUNDING_ERROR = 1e-5
 
 # How much the sum of rounded probabilities may differ from 1.
 _ROUNDING_OF_SUMS = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 1e-2}
@@ -94,7 +94,8 @@ def self_check(encoder: EncoderT) -> EncoderT:
     causal = _check_what_is_seen(encoder, padded, alone)
     length = alone.maps[0].shape[-1]
     moved = max(
-        largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(padded.maps, alone.maps)
+        largest_value(m[:1, :, :length, :length] - other[:1])
+        for m, other in zip(padded.maps, alone.maps)
     )
     bound = DRIFT[encoder.dtype]
     said = "maps of a text in a batch and alone differ by {}"
@@ -147,7 +148,9 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     except ModelError as error:  # maps of another shape
         encoder.require(name, False, str(error), meaning)
         return
-    apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
+    apart = max(
+        largest_value(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone)
+    )
     said = "in a batch and alone, weights differ by {}"
     encoder.require(*Check.within(name, apart, DRIFT[encoder.dtype], said, meaning))
 
@@ -186,7 +189,7 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
         return Check(name, False, said, meaning), apart
     worst = max(differences)
     said = f"they differ by {{}} in layer {differences.index(worst)}"
-    return Check.within(name, worst, _ROUNDING, said, meaning), apart
+    return Check.within(name, worst, _ROUNDING_ERROR, said, meaning), apart
 
 
 def _differences(encoder: Encoder, run: _EagerRun, softmax: torch.dtype) -> tuple[float, ...]:
@@ -206,7 +209,7 @@ def _differences(encoder: Encoder, run: _EagerRun, softmax: torch.dtype) -> tupl
             return None
         reference = run.maps[len(differences)]
         difference = rows(slice(None), None).float() - reference
-        differences.append(largest(difference.masked_fill(~rows_of_text, 0)))
+        differences.append(largest_value(difference.masked_fill(~rows_of_text, 0)))
         return reference
 
     with capture.listen(listener, softmax):
@@ -233,7 +236,7 @@ def _check_probabilities(encoder: Encoder, run: _EagerRun, explained: bool) -> N
         "the attention that it reports is not made of probabilities",
     )
     padding = run.texts[:, None, :, None] & ~run.texts[:, None, None, :]
-    most = max(largest(m.masked_fill(~padding, 0)) for m in run.maps)
+    most = max(largest_value(m.masked_fill(~padding, 0)) for m in run.maps)
     encoder.require(
         "nothing on padding",
         most <= 1e-6,
@@ -247,11 +250,12 @@ def _check_what_is_seen(encoder: Encoder, padded: _EagerRun, alone: _EagerRun) -
     belong to a model that does not see them, and vice versa; `alone`: a text, and the same with
     another end."""
     later = max(
-        largest(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0)) for m in padded.maps
+        largest_value(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0))
+        for m in padded.maps
     )
     causal = later <= 1e-6
     changed = (alone.inputs["input_ids"][0] != alone.inputs["input_ids"][1]).int().argmax()
-    moved = largest(_relative_distance(alone.hidden[1, :changed], alone.hidden[0, :changed]))
+    moved = largest_value(_relative_distance(alone.hidden[1, :changed], alone.hidden[0, :changed]))
     encoder.require(
         "maps show what sub-tokens see",
         moved <= DRIFT[encoder.dtype] / 10 if causal else moved > 1e-5,

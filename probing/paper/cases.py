@@ -20,7 +20,9 @@ SHORT_FUNCTION = range(10, 61)
 """The tokens of a function that is shown."""
 
 
-def rows(model: Model, data: Path, config: str, ledger: Path, root: Path) -> Iterator[list[Any]]:
+def case_rows(
+    model: Model, data: Path, config: str, ledger: Path, root: Path
+) -> Iterator[list[Any]]:
     """The cases of a config: each in the function with most edges of the relation, of those as long
     as SHORT_FUNCTION says, of equals the first; without those that no such function has. The head
     is the best on all other functions.

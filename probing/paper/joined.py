@@ -56,7 +56,7 @@ class ScoreRow(NamedTuple):
     digits: int = 1
 
 
-def join(ours: Iterable[ScoreRow], papers: Iterable[ScoreRow]) -> Frame:
+def beside_paper(ours: Iterable[ScoreRow], papers: Iterable[ScoreRow]) -> Frame:
     """A row for each number of ours, of the paper, or of both: config by config, the
     paper's first, in its order.
 

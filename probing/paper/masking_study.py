@@ -27,10 +27,10 @@ from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.inputs import Inputs
-from probing.paper.joined import NOTHING_RUN, Frame, ScoreRow, join, numbers, pivot
+from probing.paper.joined import NOTHING_RUN, Frame, ScoreRow, beside_paper, numbers, pivot
 from probing.report import figures, specs
-from probing.report.document import COLOURED, Figure, Part, Section, tested
-from probing.report.figures import COLOURS, INK, Points
+from probing.report.document import COLOURED, Figure, Part, Section, tested_cell
+from probing.report.figures import COLOURS, INK, Dots
 from probing.report.syntaxeval import SHOWN_SIMILARITY
 from probing.stats.intervals import FEW_CLUSTERS
 
@@ -72,7 +72,7 @@ class Study:
     @cached_property
     def frame(self) -> Frame:
         """All numbers beside the study's."""
-        return join(self._score_rows(), printed())
+        return beside_paper(self._score_rows(), printed())
 
     def _score_rows(self) -> Iterator[ScoreRow]:
         for name, result in self.results.items():
@@ -92,7 +92,7 @@ class Study:
                         yield row(kind, value=_deviation(values), measure=f"{arm} deviation")
                 for kind, paired in measured.each(measured.by_group(T1, T0)).items():
                     yield row(kind, value=arms[kind].shape[1], measure="functions")
-                    yield row(kind, value=tested(paired), measure=PAIRED)
+                    yield row(kind, value=tested_cell(paired), measure=PAIRED)
                     yield from _by_study(row, kind, *arms[kind])
 
 
@@ -133,11 +133,13 @@ def _by_study(
     differences = t1 - t0
     if len(differences) < 2:
         return
-    yield row(kind, value=published(t1, t0), measure=ESTIMATOR)
+    yield row(kind, value=published_effect(t1, t0), measure=ESTIMATOR)
     yield row(kind, value=float(differences[1]), measure="of the second function")
     signs = np.random.default_rng(0).choice((-1, 1), (EXCHANGES, len(differences)))
     exchanged = signs * differences
-    by_study = np.array([published(of_exchange, 0 * of_exchange) for of_exchange in exchanged])
+    by_study = np.array(
+        [published_effect(of_exchange, 0 * of_exchange) for of_exchange in exchanged]
+    )
     for name, effects in ((ESTIMATOR, by_study), (PAIRED, exchanged.mean(axis=1))):
         yield row(kind, value=float(effects.mean()), measure=f"placebo, {name}: mean")
         yield row(kind, value=_deviation(effects), measure=f"placebo, {name}: deviation")
@@ -189,7 +191,7 @@ def prepare(
     return len(rows)
 
 
-def published(t1: ArrayLike, t0: ArrayLike) -> float:
+def published_effect(t1: ArrayLike, t0: ArrayLike) -> float:
     """The effect that the study reports for scores (F,) of the same functions in both arms, in the
     order of its rows.
 
@@ -283,13 +285,13 @@ def _figure_2(by_type: Frame) -> Part:
     panels = {}
     for system, of_system in rows[rows["value"].notna()].groupby("system", sort=False):
         panels[system] = [
-            Points(label, of_arm["value"].reindex(kinds).tolist(), colour, arm == T0)
+            Dots(label, of_arm["value"].reindex(kinds).tolist(), colour, arm == T0)
             for (arm, label), colour in zip(looks.items(), (COLOURS[0], INK))
             if len(of_arm := of_system[of_system["measure"] == f"{arm} mean"])
         ]
     title = "Mean Jaccard similarity of the trees of the code and of what is restored."
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
-    draw = partial(figures.rows, kinds, panels)
+    draw = partial(figures.dots, kinds, panels)
     return Figure("types", title, alt, "types", draw) if kinds else NOTHING_RUN
 
 
@@ -302,13 +304,13 @@ def _figure_3(by_type: Frame) -> Part:
     for (system, paired), colour in zip(ours.groupby("system", sort=False), cycle(COLOURS)):
         of_study = published.loc[published["system"] == system, "paper"].reindex(kinds)
         panels[system] = [
-            Points("paired, with 95 % intervals", paired["value"].reindex(kinds).tolist(), colour)
+            Dots("paired, with 95 % intervals", paired["value"].reindex(kinds).tolist(), colour)
         ]
         if of_study.notna().any():
-            panels[system].append(Points("published", of_study.tolist(), INK, needs_no_model=True))
+            panels[system].append(Dots("published", of_study.tolist(), INK, needs_no_model=True))
     title = (
         "Effect of masking a node type (T1 − T0) on the Jaccard similarity, here and in the study."
     )
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
-    draw = partial(figures.rows, kinds, panels)
+    draw = partial(figures.dots, kinds, panels)
     return Figure("effects", title, alt, "effects", draw) if kinds else NOTHING_RUN

@@ -18,13 +18,13 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, RULES, TABLE_KS
 from codesyntax_dataset.statistics import Statistics
 from codesyntax_metric.topk_uas import score
-from probing.evidence.baselines import ledger, only, pick, read_edges
+from probing.evidence.baselines import only_kind, pick, rank_ledger, read_edges
 from probing.evidence.scores import MEAN
 from probing.instruments.attention.errors import ErrorAnalysis
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult, head_name
 from probing.paper.inputs import CODE, CONFIGS, Inputs
-from probing.paper.joined import Frame, ScoreRow, join
+from probing.paper.joined import Frame, ScoreRow, beside_paper
 
 CUBERT, OFFSET, DATASET = "CuBERT", "Offset", "dataset"
 """Systems: those that Tables 6 and 9 to 12 compare, and what Table 8 counts."""
@@ -70,16 +70,16 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     One ledger is in memory at a time. Raises LedgerError if the models have no function in common.
     """
     functions = _common_functions(config, ledgers, limit)
-    language = language_of(config)
+    language = language_of_paper(config)
     edges = read_edges(folder, config, "test", functions, FURTHER_KEYWORDS.get(config, ()))
     picks = pick(edges, LANGUAGES[language].direction)
-    baselines = ledger(edges, picks)
+    baselines = rank_ledger(edges, picks)
     rows: list[ScoreRow] = []
     for kind, system in zip(BASELINES, BASELINE_SYSTEMS):
         if system in paper.scores(language, "first"):
-            ranks = baselines if kind == BEST_BASELINE else only(baselines, kind)
+            ranks = baselines if kind == BEST_BASELINE else only_kind(baselines, kind)
             rows += _mean_rows(config, system, ranks)
-    for row in _relation_rows(config, OFFSET, only(baselines, "offset")):
+    for row in _relation_rows(config, OFFSET, only_kind(baselines, "offset")):
         (offset, *_) = picks.names("offset", row.rule, row.group) or ["-"]
         rows.append(row._replace(chosen=str(offset)))
     models: dict[str, ProbedModel] = {}
@@ -165,7 +165,7 @@ class Reproduction:
     def frame(self) -> Frame:
         """All numbers beside the paper's, and what differs between their inputs."""
         scores = [row for measured in self.measured.values() for row in measured.rows]
-        frame = join([*scores, *self._counts(), *self._error_rows()], printed())
+        frame = beside_paper([*scores, *self._counts(), *self._error_rows()], printed())
         frame["differs"] = [*map(self.differs, frame["config"], frame["system"])]
         return frame
 
@@ -195,7 +195,7 @@ class Reproduction:
         are. Or why the config has nothing."""
         if config not in self.measured:
             return f"empty: {self.inputs.missing.get(config, 'no source was given')}"
-        language, models = language_of(config), self.measured[config].models
+        language, models = language_of_paper(config), self.measured[config].models
         counted, differing = self.counted.get(language), []
         if counted is None or counted.functions != paper.functions(language):
             differing.append("data")
@@ -212,5 +212,5 @@ class Reproduction:
         return ", ".join(differing)
 
 
-def language_of(config: str) -> str:
+def language_of_paper(config: str) -> str:
     return next(language for language, configs in CONFIGS.items() if config in configs)

@@ -30,7 +30,7 @@ from probing.paper.measured import (
 from probing.report import figures, specs
 from probing.report.dataset import offsets_figure
 from probing.report.document import Figure, Part, Section
-from probing.report.figures import COLOURS, FAINT, INK, Line, Points
+from probing.report.figures import COLOURS, FAINT, INK, Dots, Line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -141,12 +141,12 @@ def _preview(reproduction: Reproduction, exhibit: Exhibit) -> Part:
         best = rows[column].astype(float).groupby([rows["config"], who]).max().unstack()
         best = best.reindex(index=exhibit.configs)
         points += [
-            Points(f"{name}, {where}", best[name].tolist(), colour, name == "offset")
+            Dots(f"{name}, {where}", best[name].tolist(), colour, name == "offset")
             for name, colour in zip(("best model", "offset"), colours)
         ]
     title = "Top-1 UAS of the best model and of the best offset, first token, mean of relations."
     names = [LANGUAGES[config].title for config in exhibit.configs]
-    return _drawing(exhibit, rows, title, partial(figures.rows, names, {"UAS, %": points}))
+    return _drawing(exhibit, rows, title, partial(figures.dots, names, {"UAS, %": points}))
 
 
 def _offsets_figure(reproduction: Reproduction, exhibit: Exhibit) -> Part:

@@ -21,7 +21,7 @@ from probing.instruments.masking.mask import mask
 from probing.instruments.masking.result import MaskResult
 from probing.paper import cases, inputs, masking_study, page
 from probing.paper.inputs import CODE, CONFIGS
-from probing.paper.measured import Reproduction, language_of, measure
+from probing.paper.measured import Reproduction, language_of_paper, measure
 from probing.report import dataset, folder
 from probing.report.document import Section
 from probing.runs.saved import result_path
@@ -136,7 +136,7 @@ class _Run:
             self.tell(f"left out {configs}: {reason}")
         reproduction = Reproduction(asked)
         for config, report in reports.items():
-            language, data = language_of(config), report.output
+            language, data = language_of_paper(config), report.output
             if config == language:  # not an ablation
                 splits = list(report.configs[config].functions)
                 reproduction.counted.update(dataset.collect(data, [config], splits).configs)
@@ -151,12 +151,12 @@ class _Run:
                     where = {"model": model.location, "data": data, "device": self.device}
                     errors.save(errors.analyse(result, **where), result)
                 reproduction.errors[config] = errors.load(path)
-                reproduction.cases.extend(cases.rows(model, data, config, ledger, self.output))
+                reproduction.cases.extend(cases.case_rows(model, data, config, ledger, self.output))
         return page.PAPER_TITLE, page.sections(reproduction)
 
     def _built(self, config: str) -> BuildReport | None:
         """The dataset of a config; where its source does not have it, the config is missing."""
-        language = language_of(config)
+        language = language_of_paper(config)
         source = self.asked.sources[language]
         self.tell(f"building {config}")
         excluded = self.exclude_repositories if language in CODE else None
@@ -171,7 +171,7 @@ class _Run:
     def _ledgers_of(self, config: str, data: Path) -> dict[str, Path]:
         """The names of models and the ledgers of their results on a config."""
         ledgers, results = {}, self.output / RESULTS
-        for model in self.asked.models[language_of(config)]:
+        for model in self.asked.models[language_of_paper(config)]:
             result = probe(
                 model.location,
                 data,

@@ -63,7 +63,7 @@ from probing.runs.ledger_file import instrument_of
 from probing.runs.records import JsonObject
 from probing.runs.session import Session
 from probing.stats import hits_file
-from probing.stats.intervals import Estimate, family, ranks
+from probing.stats.intervals import Estimate, family, ranks_of
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ MOST_CLAIMED = 10
 
 _COMMIT = 40  # digits
 
-Cell = tuple[str, Any]
+MeanAndMeasure = tuple[str, Any]
 """The name of a mean, and a measure."""
 
 
@@ -90,11 +90,11 @@ class BoardRow:
     file: str
     about: JsonObject
     kept: Path
-    means: Mapping[Cell, Estimate]
-    differences: Mapping[Cell, Estimate]
+    means: Mapping[MeanAndMeasure, Estimate]
+    differences: Mapping[MeanAndMeasure, Estimate]
     verified: str | None = None
-    claimed: Mapping[Cell, Estimate] = field(default_factory=dict)
-    ranks: Mapping[Cell, tuple[int, int]] = field(default_factory=dict)
+    claimed: Mapping[MeanAndMeasure, Estimate] = field(default_factory=dict)
+    ranks: Mapping[MeanAndMeasure, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, file: str, kept: Path, **more: Any) -> BoardRow:
@@ -448,16 +448,16 @@ def _with_ranks(rows: list[BoardRow]) -> list[BoardRow]:
     """Verified rows with their ranks, and with p of differences corrected for all of them (Holm)."""
     if not rows:
         return []
-    added: defaultdict[Cell, list[np.ndarray]] = defaultdict(list)
+    added: defaultdict[MeanAndMeasure, list[np.ndarray]] = defaultdict(list)
     for row in rows:
         system = INSTRUMENTS[row.about["instrument"]].headline.system
         for name, mean in row.hits.items():
             for measure, of_measure in zip(mean.hits.measures, mean.hits.contributions(system)):
                 added[name, measure].append(of_measure.astype(np.float32))
-    ranked: list[dict[Cell, tuple[int, int]]] = [{} for _ in rows]
-    tested: list[dict[Cell, Estimate]] = [{} for _ in rows]
+    ranked: list[dict[MeanAndMeasure, tuple[int, int]]] = [{} for _ in rows]
+    tested: list[dict[MeanAndMeasure, Estimate]] = [{} for _ in rows]
     for cell in rows[0].means:
-        for place, of_row in zip(ranks(np.stack(added[cell])), ranked):
+        for place, of_row in zip(ranks_of(np.stack(added[cell])), ranked):
             of_row[cell] = place
         for difference, of_tested in zip(family([row.differences[cell] for row in rows]), tested):
             of_tested[cell] = difference

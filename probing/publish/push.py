@@ -148,7 +148,7 @@ license: apache-2.0
 What the attention heads of {model} find in your code. Made by `codesyntax push space`.
 """
 
-_METADATA = "Metadata-Version: 2.1\nName: codesyntax\nVersion: {version}\n"
+_PACKAGE_METADATA = "Metadata-Version: 2.1\nName: codesyntax\nVersion: {version}\n"
 
 _SPACE_APP = """from probing.report.explore import app
 
@@ -184,7 +184,7 @@ def push_space(repo: str, model: str) -> Push:
         "README.md": _SPACE_README.format(gradio=GRADIO, model=model).encode(),
         "app.py": _SPACE_APP.format(model=model).encode(),
         # datasets that are built say the version
-        f"codesyntax-{version('codesyntax')}.dist-info/METADATA": _METADATA.format(
+        f"codesyntax-{version('codesyntax')}.dist-info/METADATA": _PACKAGE_METADATA.format(
             version=version("codesyntax")
         ).encode(),
         "requirements.txt": "".join(f"{line}\n" for line in sorted(needed)).encode(),

@@ -55,7 +55,7 @@ SOURCE_NAME = "CodeSyntax"
 _COMMIT = 40  # digits
 
 
-class Headline(NamedTuple):
+class HeadlineNumber(NamedTuple):
     """The number of a task, in percent; `notes`: what it belongs to, and what must stand beside
     it."""
 
@@ -138,7 +138,7 @@ def submission(
     else:
         commit, data = _dataset_on_the_hub(dataset)
         folders = [data] * len(complete)
-    tasks: dict[str, Headline] = {}
+    tasks: dict[str, HeadlineNumber] = {}
     for each, folder in zip(complete, folders):
         _check_labels(each, folder)
         tasks |= _tasks(each, each.means(each.headline.whole(folder, each.settings)))
@@ -321,7 +321,7 @@ def _tasks_of(dataset: str, data: Path) -> set[str]:
         ) from error
 
 
-def _tasks(submission: Submission, means: Means) -> dict[str, Headline]:
+def _tasks(submission: Submission, means: Means) -> dict[str, HeadlineNumber]:
     """Task -> the number, with what the best rival has in the notes."""
     headline = submission.headline
     own = scores(means, headline.system)
@@ -333,7 +333,7 @@ def _tasks(submission: Submission, means: Means) -> dict[str, Headline]:
         if task and cell in own:
             rival = f"{headline.rival} {rivals[cell].value:.2f}"
             notes = f"{submission.result.signature}; {rival}"
-            tasks[task] = Headline(round(own[cell].value, 2), notes)
+            tasks[task] = HeadlineNumber(round(own[cell].value, 2), notes)
     return tasks
 
 

@@ -17,7 +17,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.baselines import KINDS, kinds_of
 from probing.report.document import Table, verdict
 from probing.report.findings import Findings, Score, Subject
-from probing.report.functions import Functions
+from probing.report.functions import OpenedFunctions
 from probing.report.kinds import DIFFERENCE, PERCENT, P
 from probing.report.scored import ScoredRow
 from probing.report.words import RULE, K
@@ -46,7 +46,7 @@ def group_of(relation: str) -> str:
     return _GROUP_OF.get(relation.partition(":")[0], WORDS)
 
 
-class Line(NamedTuple):
+class RelationLine(NamedTuple):
     """A relation: its row, the score of each baseline, and the difference to the best one in words."""
 
     row: ScoredRow
@@ -57,7 +57,7 @@ class Line(NamedTuple):
     verdict: str
 
 
-class Cell(NamedTuple):
+class HeadCell(NamedTuple):
     """A head on the map. `look`: the class of its colour; `strength`: of the colour, from 0 to 1."""
 
     text: str = ""
@@ -89,7 +89,7 @@ class Atlas:
 
     findings: Findings
     model: Subject
-    functions: Functions
+    functions: OpenedFunctions
     table: Table
 
     @property
@@ -119,10 +119,10 @@ class Atlas:
         return [kind for kind in KINDS if kind in kinds_of(self.findings.config)]
 
     @property
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[RelationLine]:
         for row in self.rows:
             difference = row.difference
-            yield Line(
+            yield RelationLine(
                 row,
                 group_of(row.group),
                 {kind: row.get(kind) for kind in self.kinds},
@@ -144,16 +144,16 @@ class Atlas:
         return best
 
     @property
-    def map(self) -> list[list[Cell]]:
+    def map(self) -> list[list[HeadCell]]:
         """The heads, layer by layer: for how many relations each is the best one."""
-        cells = [[Cell()] * self.model.heads for _ in range(self.model.layers)]
+        cells = [[HeadCell()] * self.model.heads for _ in range(self.model.layers)]
         for (layer, head), rows in self.best_of.items():
             (group, _), *_ = Counter(group_of(row.group) for row in rows).most_common(1)
             scores = {row.group: row.score.value for row in rows if row.score}
             each = ", ".join(f"{name} {PERCENT.show(value)} %" for name, value in scores.items())
             strength = 0.25 + 0.75 * max(scores.values()) / 100
             title = f"head {layer}-{head}: {each}"
-            cells[layer][head] = Cell(str(len(rows)), f"g-{group}", strength, title)
+            cells[layer][head] = HeadCell(str(len(rows)), f"g-{group}", strength, title)
         return cells
 
     @property

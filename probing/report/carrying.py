@@ -10,7 +10,7 @@ import numpy as np
 
 from probing.instruments.likelihood.result import LEAST_PAIRS
 from probing.instruments.silencing.carried import CarryingResult
-from probing.instruments.silencing.losses import Losses, losses
+from probing.instruments.silencing.losses import Losses, losses_by_share
 from probing.report import figures, specs
 from probing.report.document import Figure, Part, RowRecord
 from probing.report.kinds import P
@@ -20,7 +20,7 @@ from probing.report.words import skipped
 def carrying_parts(result: CarryingResult) -> list[Part]:
     """The carried shares, the losses of each seeker by the pairs that they are of, and the margins
     of the whole model."""
-    found = list(losses(result))
+    found = list(losses_by_share(result))
     columns = [name for name, margins in result.phenomena.items() if margins.pairs >= LEAST_PAIRS]
     margins = [{"name": name, "margins": of} for name, of in result.phenomena.items()]
     carried = [row for of_share in found for row in of_share.carried]

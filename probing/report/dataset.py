@@ -180,7 +180,7 @@ def compare_labels(
     return compare.compare(bar, configs)
 
 
-def parts(comparison: Comparison) -> list[Part]:
+def comparison_parts(comparison: Comparison) -> list[Part]:
     """What becomes of the edges of each relation, with examples of those that differ."""
     first, second = comparison.configs
     units = LANGUAGES[comparison.language].units

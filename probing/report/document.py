@@ -72,7 +72,7 @@ def in_cell(value: Any, kind: Kind) -> Cell:
     return value.value if exact or len(numbers) == 1 else numbers
 
 
-def tested(estimate: Estimate, *marks: str) -> list[Cell]:
+def tested_cell(estimate: Estimate, *marks: str) -> list[Cell]:
     """The cell of a difference or effect: the value with its interval and p."""
     return [*estimate[:4], *marks]
 
@@ -376,7 +376,7 @@ class Figure:
         """The drawing for pages and files, drawn once."""
         from probing.report import figures  # what prints tables draws nothing
 
-        return figures.drawn(self.draw)
+        return figures.svg_of(self.draw)
 
 
 class Looked(Protocol):

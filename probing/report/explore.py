@@ -35,7 +35,7 @@ EXAMPLE = """def total(xs):
     return result
 """
 
-COLUMNS = ["relation", "edges", "best head here", "it finds", "an offset finds", "offset"]
+TABLE_COLUMNS = ["relation", "edges", "best head here", "it finds", "an offset finds", "offset"]
 
 HELP = """Paste one function. An attention head *finds* an edge, such as `if` → its condition, if its largest
 weight leads from the head token to the dependent. An offset finds the same without a model: it always looks so many
@@ -54,7 +54,7 @@ def _offsets(language: str) -> dict[str, int]:
     return dict(best_offsets(edges))
 
 
-def read(code: str, config: str) -> Shown:
+def read_code(code: str, config: str) -> Shown:
     """The labelled function in a text; raises CodeSyntaxError for code that is too long or wrong."""
     if len(code) > LONGEST_CODE:
         raise CodeSyntaxError(
@@ -67,7 +67,7 @@ def read(code: str, config: str) -> Shown:
     return function
 
 
-def found(encoder: Encoder, function: Shown, config: str) -> list[list[Any]]:
+def findings_of(encoder: Encoder, function: Shown, config: str) -> list[list[Any]]:
     """A row of COLUMNS for each relation of a function."""
     direction = default_direction(encoder, config)
     listener, readers = top_tokens(encoder, function, config, direction)
@@ -91,14 +91,14 @@ def found(encoder: Encoder, function: Shown, config: str) -> list[list[Any]]:
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def explain(
+def explained(
     encoder: Encoder, code: str, config: str, relation: str | None
 ) -> tuple[str, list[list[Any]], str]:
     """What the app shows: a sentence, the rows of the relations, and the picture as HTML. What is
     wrong with the code is the sentence, with nothing else."""
     try:
-        function = read(code, config)
-        rows = found(encoder, function, config)
+        function = read_code(code, config)
+        rows = findings_of(encoder, function, config)
         names = [row[0] for row in rows]
         page = attention_page(
             encoder, function, config, relation if relation in names else names[0]
@@ -129,7 +129,7 @@ def app(model: str) -> gradio.Blocks:
     languages = [name for name, language in LANGUAGES.items() if not language.of_treebanks]
 
     def show(code: str, config: str, relation: str | None) -> tuple[Any, ...]:
-        said, rows, picture = explain(encoder, code, config, relation)
+        said, rows, picture = explained(encoder, code, config, relation)
         names = [row[0] for row in rows]
         chosen = relation if relation in names else (names or [None])[0]
         return said, rows, picture, gradio.Dropdown(choices=names, value=chosen)
@@ -147,7 +147,7 @@ def app(model: str) -> gradio.Blocks:
                 )
                 button = gradio.Button("Show", variant="primary")
                 said = gradio.Textbox(label="Found", lines=3)
-        table = gradio.Dataframe(headers=COLUMNS, label="By relation", interactive=False)
+        table = gradio.Dataframe(headers=TABLE_COLUMNS, label="By relation", interactive=False)
         picture = gradio.HTML(label="Picture")
         inputs, outputs = [code, config, relation], [said, table, picture, relation]
         button.click(show, inputs, outputs, api_name="show", concurrency_limit=1)

@@ -53,7 +53,7 @@ _STYLE = {
 }
 
 
-def stacked(cells: Iterable[Any]) -> np.ndarray:
+def bounds_of(cells: Iterable[Any]) -> np.ndarray:
     """The cells of a table, [value, low, high, ...] or a value alone, as (3, cells); NaN for what
     is missing."""
     bounded = (
@@ -127,7 +127,7 @@ def histograms(panels: Mapping[str, Sequence[float]]) -> Figure:
     return figure
 
 
-class Points(NamedTuple):
+class Dots(NamedTuple):
     """A number or [number, low, high] for each row, None if it is missing: a dot, or a line for
     what needs no model."""
 
@@ -137,7 +137,7 @@ class Points(NamedTuple):
     needs_no_model: bool = False
 
 
-def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
+def dots(names: Sequence[str], panels: dict[str, list[Dots]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
     lines = sum(1 + name.count("\n") for name in names)
     height = max(2.4, 0.22 * lines + 1.1)
@@ -145,7 +145,7 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:
-            values, low, high = stacked(points.values)
+            values, low, high = bounds_of(points.values)
             axis.hlines(places, low, high, color=points.colour, lw=1.5)
             look = (
                 {"s": 110, "marker": "|", "linewidths": 2} if points.needs_no_model else {"s": 24}
@@ -202,7 +202,7 @@ def style() -> contextlib.AbstractContextManager:
     return matplotlib.style.context(_STYLE)
 
 
-def drawn(draw: Callable[[], Figure]) -> str:
+def svg_of(draw: Callable[[], Figure]) -> str:
     """A figure as SVG."""
     with style():
         return to_svg(lay_out(draw()))

@@ -21,7 +21,7 @@ from codesyntax_dataset.protocol import (
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import gather, scores
 from probing.evidence.baselines import kinds_of
-from probing.evidence.protocols import compare, in_mean
+from probing.evidence.protocols import compare_hits, in_mean
 from probing.evidence.redrawn import drawn_again
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult
@@ -277,7 +277,7 @@ def _gathered(
         if subject.is_model
     }
     pairs = [*combinations(one_guess, 2)]
-    means = [compare(one_guess[first], one_guess[second]).mean for first, second in pairs]
+    means = [compare_hits(one_guess[first], one_guess[second]).mean for first, second in pairs]
     return Findings(
         title=title,
         name=name,

@@ -78,7 +78,7 @@ class EdgeHits(NamedTuple):
 
 
 @dataclass
-class Functions:
+class OpenedFunctions:
     """The functions of a config, from its data, by default those in the results."""
 
     findings: Findings

@@ -14,11 +14,11 @@ from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN
 from probing.report import figures, means, specs
 from probing.report.document import Figure, Part, RowRecord, Section, Table, verdict
-from probing.report.figures import COLOURS, INK, Points
+from probing.report.figures import COLOURS, INK, Dots
 from probing.report.findings import Findings, Subject, read_findings
 from probing.report.kinds import PERCENT
 from probing.report.scored import ScoredRow, chosen_on_in_words, too_narrow_in_words
-from probing.report.words import DIRECTIONS, number_of, starred
+from probing.report.words import TWO_DIRECTIONS, number_of, starred
 
 NAMED = 3
 """The most configs or relations that a sentence names."""
@@ -30,7 +30,7 @@ MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
 
 
-def section(all_findings: Sequence[Findings]) -> Section:
+def answer_section(all_findings: Sequence[Findings]) -> Section:
     """The answer."""
     known = [findings for findings in all_findings if findings.models]
     parts: list[Part] = []
@@ -38,9 +38,9 @@ def section(all_findings: Sequence[Findings]) -> Section:
         parts = [means.course_sentence(known)]
         for findings in known:
             parts += means.course(f"{findings.name}-emergence", findings, findings.trainings[0])
-        parts.append(models(known))
+        parts.append(models_table(known))
     elif known:
-        parts = [sentence(known), *_rivalries(known), models(known), _table_figure(known)]
+        parts = [sentence(known), *_rivalries(known), models_table(known), _table_figure(known)]
     elif all_findings:
         parts = ["The results contain controls only, and no model."]
     return Section("finding", "What was found", parts)
@@ -56,11 +56,11 @@ def one_training(all_findings: Sequence[Findings]) -> bool:
     return len(names) == 1
 
 
-def answer(files: Sequence[Path], data: Any) -> list[Part]:
+def answer_parts(files: Sequence[Path], data: Any) -> list[Part]:
     """The answer to results in files, as text and tables: of one model, with its relations."""
     all_findings = read_findings(files, data)
     parts: list[Part] = [
-        part for part in section(all_findings).parts if not isinstance(part, Figure)
+        part for part in answer_section(all_findings).parts if not isinstance(part, Figure)
     ]
     models = [(findings, model) for findings in all_findings for model in findings.models]
     if len(models) == 1 and not one_training(all_findings):
@@ -109,7 +109,7 @@ def _best_in_words(findings: Findings) -> ScoredRow:
     return ScoredRow(findings, findings.ranked[0].name)
 
 
-def models(all_findings: Sequence[Findings]) -> Table:
+def models_table(all_findings: Sequence[Findings]) -> Table:
     """The models of each config, best first, on all edges and beyond offsets."""
     rows = [{"model": row, "hard": row.get(BEYOND_OFFSET)} for row in _models_shown(all_findings)]
     several = len({findings.settings.direction for findings in all_findings}) > 1
@@ -117,7 +117,7 @@ def models(all_findings: Sequence[Findings]) -> Table:
         "models",
         rows,
         several=several,
-        directions=DIRECTIONS * several,
+        directions=TWO_DIRECTIONS * several,
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
         chosen_on=chosen_on_in_words(all_findings),
         too_narrow=too_narrow_in_words(all_findings),
@@ -199,10 +199,10 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     most = max(1, MOST_ROWS // len(all_findings))
     all_edges = _models_shown(all_findings, most)
 
-    def series(rows: Sequence[ScoredRow]) -> list[Points]:
+    def series(rows: Sequence[ScoredRow]) -> list[Dots]:
         baselines = [row.best_baseline and row.best_baseline.value for row in rows]
-        heads = Points("heads of the model", [row.score for row in rows], COLOURS[0])
-        return [heads, Points("best baseline", baselines, INK, needs_no_model=True)]
+        heads = Dots("heads of the model", [row.score for row in rows], COLOURS[0])
+        return [heads, Dots("best baseline", baselines, INK, needs_no_model=True)]
 
     panels = {
         "of all edges, %": series(all_edges),
@@ -214,7 +214,7 @@ def _table_figure(all_findings: Sequence[Findings]) -> Figure:
     figure = specs.figure(
         "models",
         "models",
-        lambda: figures.rows(names, panels),
+        lambda: figures.dots(names, panels),
         left_out=f" Each config shows its best {number_of(most, 'model')}." * some,
     )
     return replace(figure, on_page=False)

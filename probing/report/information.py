@@ -31,7 +31,7 @@ from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
 
-def added(bits: Hits) -> dict[str, Estimate]:
+def bits_added(bits: Hits) -> dict[str, Estimate]:
     """Relation -> the bits that attention adds to words and positions."""
     return bits.each(bits.by_group(WORDS, BOTH))
 
@@ -40,7 +40,7 @@ def parts_of(result: InformationResult) -> list[Part]:
     """The relations, those to which attention adds most first, their mean, and what is said
     below."""
     hits = information_hits(result)
-    adds = added(hits["bits"])
+    adds = bits_added(hits["bits"])
     rows = []
     totals = []
     means = []

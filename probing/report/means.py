@@ -79,7 +79,7 @@ def _clause(findings: Findings, training: Training) -> str:
     elif last.high < first.low:
         change = "falls"
     places = np.unique(np.linspace(0, len(means) - 1, MOST_STEPS).round().astype(int))
-    passed = passes([difference.low for difference in differences])
+    passed = first_to_pass([difference.low for difference in differences])
     passing = "None passes"
     if passed is not None:
         passing = f"From step {training.steps[passed]:,} on, they pass"
@@ -93,7 +93,7 @@ def _clause(findings: Findings, training: Training) -> str:
     )
 
 
-def passes(lows: Sequence[float]) -> int | None:
+def first_to_pass(lows: Sequence[float]) -> int | None:
     """The first checkpoint from which on all intervals of the difference to the best baseline lie
     above 0; None if the last one does not."""
     below = [number for number, low in enumerate(lows) if not low > 0]

@@ -26,7 +26,7 @@ from probing.report.atlas import Atlas
 from probing.report.document import OVER_REPOSITORIES, Figure, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
-from probing.report.functions import Functions
+from probing.report.functions import OpenedFunctions
 from probing.report.results import parts
 from probing.report.syntaxeval import MaskedModels, read_groups
 from probing.report.words import file_names, method
@@ -135,7 +135,7 @@ def sections(
     if all_findings:
         for section in rest[: min(len(all_findings), headline.NAMED)]:  # the best models
             section.folded = False
-        return [headline.section(all_findings), *rest]
+        return [headline.answer_section(all_findings), *rest]
     rest[0].folded = False  # it is the answer, in full
     return rest
 
@@ -168,7 +168,7 @@ def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Sec
     others: list[Section] = []
     encoders: dict[Any, Any] = {}
     for findings in all_findings:
-        shown = _models_to_look_at(findings, Functions(findings, data, encoders))
+        shown = _models_to_look_at(findings, OpenedFunctions(findings, data, encoders))
         best += shown[:1]
         others += shown[1:]
     return [
@@ -182,7 +182,7 @@ def _attention_sections(all_findings: Sequence[Findings], data: Any) -> list[Sec
     ]
 
 
-def _models_to_look_at(findings: Findings, functions: Functions) -> list[Section]:
+def _models_to_look_at(findings: Findings, functions: OpenedFunctions) -> list[Section]:
     """A section for each model, the best first; of too many, the others' numbers are files."""
     sections: list[Section] = []
     for number, model in enumerate(findings.ranked):

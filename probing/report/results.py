@@ -30,7 +30,7 @@ def parts(result: Any) -> list[Part]:
     return [*INSTRUMENTS[result.instrument].parts(result), *warned]
 
 
-def attention(result: ProbeResult) -> list[Part]:
+def probe_parts(result: ProbeResult) -> list[Part]:
     """The relations, best first, with the score and its head, that of one offset, and the mean."""
     by_offset = _of_best_offset(result.ledger)
     rows = []
@@ -76,7 +76,7 @@ def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
     return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
 
 
-def compared(result: ModelsCompared) -> list[Part]:
+def compared_parts(result: ModelsCompared) -> list[Part]:
     """The relations, those in which the first model gains most first, with the paired difference,
     and the mean."""
     difference = result.difference
@@ -99,7 +99,7 @@ def compared(result: ModelsCompared) -> list[Part]:
     return [table]
 
 
-def baselines(result: BaselineResult) -> list[Part]:
+def baseline_parts(result: BaselineResult) -> list[Part]:
     """The relations at k = 1 by both protocols, best first, and the mean."""
     from probing.evidence.scores import MEAN, of_offsets_and_keywords
 

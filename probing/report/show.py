@@ -25,7 +25,7 @@ from probing.instruments.attention.probe import default_direction
 from probing.instruments.attention.ranking import BatchListener, Plan, Pooled
 from probing.instruments.information.pairs import ReadFunction
 from probing.instruments.masking.masking import Maskable, Masker, masked_copies
-from probing.instruments.masking.restore import Part, Restoration, RestoredCopy
+from probing.instruments.masking.restore import Restoration, RestoredCopy, RestoredPart
 from probing.models.encoder import Encoder
 from probing.models.load import load, load_restoring
 from probing.models.location import ModelSource
@@ -387,7 +387,7 @@ def _three_digits(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
 
 
-def restored_lines(parts: Sequence[Part]) -> list[list[Piece]]:
+def restored_lines(parts: Sequence[RestoredPart]) -> list[list[Piece]]:
     """The source by line, with the predicted text in place of what was masked.
 
     A wrong prediction is one piece in the line where it begins, with signs for line breaks and, if

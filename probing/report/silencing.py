@@ -21,10 +21,10 @@ VERDICTS = MOST, ANOTHER, NOTHING, LESS, ALIKE, FEW = (
     "not told apart",
     "few functions",
 )
-"""The verdicts on a relation, see `verdict`."""
+"""The verdicts on a relation, see `how_it_serves`."""
 
 
-def verdict(effect: SilencingEffect) -> str:
+def how_it_serves(effect: SilencingEffect) -> str:
     """Whether the best head of a relation serves: MOST if silencing it costs something, more than
     silencing the matched heads on average, as far as the test separates the two, and more than
     silencing any of them."""
@@ -41,7 +41,7 @@ def verdict(effect: SilencingEffect) -> str:
 
 def verdicts(title: str, effects: Mapping[str, SilencingEffect]) -> Table:
     """The number of relations with each verdict."""
-    numbers = Counter(map(verdict, effects.values()))
+    numbers = Counter(map(how_it_serves, effects.values()))
     row = [title, *(numbers[name] for name in VERDICTS)]
     return specs.table("heads-verdicts", [row], verdicts=VERDICTS)
 
@@ -86,7 +86,7 @@ def _effects_table(result: SilencingResult, effects: Mapping[str, SilencingEffec
                 "effect": effect,
                 "head": "-".join(map(str, chosen.best)),
                 "costlier": f"{effect.costlier} of {len(chosen.matched)}",
-                "verdict": verdict(effect),
+                "verdict": how_it_serves(effect),
             }
         )
     return specs.table(

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from probing.evidence.masked import Masked, comparable, gains, gather
+from probing.evidence.masked import Masked, comparable_masked, filler_gains, gather_masked
 from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import SPANS, SUB_TOKENS
 from probing.instruments.masking.result import FLOORS, SIMILARITIES, MaskResult, MaskSettings
 from probing.report import specs
-from probing.report.document import Part, RowRecord, Section, Table, tested, verdict
+from probing.report.document import Part, RowRecord, Section, Table, tested_cell, verdict
 from probing.report.words import AS_FILLED, distinct, file_names, method, skipped
 from probing.stats.intervals import FEW_CLUSTERS
 
@@ -81,7 +81,7 @@ def read_groups(files: Sequence[Path]) -> list[MaskedModels]:
 
     Raises LedgerError for files that are not masking results, or do not follow from their ledgers.
     """
-    gathered = [gather(members) for members in comparable(files)]
+    gathered = [gather_masked(members) for members in comparable_masked(files)]
     titles = _titles([models[0] for models in gathered])
     files_of = file_names([f"masking-{title.partition(', limit')[0]}" for title in titles])
     groups = []
@@ -187,12 +187,12 @@ def _effect_cells(model: Masked, kind: str, similarity: str) -> RowRecord:
         "masked": model.masked[kind],
         "t1": t1,
         "t0": t0,
-        "effect": tested(model.effects[similarity][kind], *marks),
+        "effect": tested_cell(model.effects[similarity][kind], *marks),
         "restored_T1": 100 * restored[0],
         "restored_T0": 100 * restored[1],
-        "restored_effect": tested(model.effects["restored"][kind], *unrestored),
+        "restored_effect": tested_cell(model.effects["restored"][kind], *unrestored),
         "drop": chance[1] - chance[0],
-        "likelier": tested(model.effects["log_probability"][kind], *unrestored),
+        "likelier": tested_cell(model.effects["log_probability"][kind], *unrestored),
     }
 
 
@@ -247,7 +247,7 @@ def masking_parts(result: MaskResult) -> list[Part]:
     """The node types, those that lose most first, with both arms and the effect of masking the
     type."""
     measured = hits(result)[SHOWN_SIMILARITY]
-    of_fillers = gains(measured)
+    of_fillers = filler_gains(measured)
     effects = measured.each(measured.by_group(T1, T0))
     arms = {arm: dict(zip(measured.groups, measured.scores(arm)[0])) for arm in ARMS}
     rows = []
@@ -264,7 +264,7 @@ def masking_parts(result: MaskResult) -> list[Part]:
     control = RANDOM[result.settings.control]
     table = specs.table("masking", rows, result=result, control=control)
     failed = [f"failed comparisons, left out of all means: {result.failed}"] * bool(result.failed)
-    verdicts = [verdict(tested(effect)) for effect in effects.values()]
+    verdicts = [verdict(tested_cell(effect)) for effect in effects.values()]
     said = specs.text(
         "masked",
         name=result.model,

@@ -12,8 +12,8 @@ from codesyntax_dataset import syntaxeval
 from probing.evidence import redrawn
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.protocols import LEAST_FUNCTIONS
-from probing.evidence.redrawn import DRAWS, LEAST_REPOSITORIES
-from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, SURFACE
+from probing.evidence.redrawn import LEAST_REPOSITORIES, REDRAWS
+from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, MOST_BY_SURFACE
 from probing.runs.clusters import cluster_unit, clusters_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS
 
@@ -33,7 +33,7 @@ _HIDDEN = re.compile(
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the order of what is read
 )
 
-DIRECTIONS = (
+TWO_DIRECTIONS = (
     " Scores of two directions do not compare: probe all models with the same --direction, dependent-to-head if some "
     "are decoders."
 )
@@ -50,14 +50,14 @@ def shared_words() -> dict[str, Any]:
         "FEW_CLUSTERS": FEW_CLUSTERS,
         "K": K,
         "LEAST_EDGES": LEAST_HARD_EDGES,
-        "DRAWS": DRAWS,
+        "DRAWS": REDRAWS,
         "LEAST_FUNCTIONS": LEAST_FUNCTIONS,
         "LEAST_REPOSITORIES": LEAST_REPOSITORIES,
         "LEAST_TO_DRAW": redrawn.LEAST_FUNCTIONS,
         "LEAST_NODES": LEAST_NODES,
         "LEAST_PAIRS": LEAST_PAIRS,
         "RULE": RULE,
-        "SURFACE": SURFACE,
+        "SURFACE": MOST_BY_SURFACE,
         "SYNTAXEVAL": syntaxeval.SOURCE,
     }
 

@@ -33,8 +33,8 @@ from probing.runs.ledger_file import Shard, load_shard, save_shard, without
 from probing.runs.processes import Processes
 from probing.runs.progress import progress
 from probing.runs.records import JsonObject
-from probing.runs.saved import Result, check_ours, paths_from
-from probing.runs.session import Session, found
+from probing.runs.saved import Result, check_result_file, paths_from
+from probing.runs.session import Session, name_and_contents
 from probing.runs.settings import ControlledSettings
 
 logger = logging.getLogger(__name__)
@@ -392,7 +392,7 @@ def _slot(experiment: Experiment) -> Slot | None:
     session, data, cache = experiment.session, experiment.data, cache_dir.folder()
     if cache is None or not isinstance(session.model, str):
         return None
-    named = found(session.model, session.revision)
+    named = name_and_contents(session.model, session.revision)
     made_of = {
         "model": named,
         "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
@@ -411,7 +411,7 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
     data_folder = experiment.data.folder
     file = output / f"{experiment.settings.name}.json"
     result = None
-    check_ours(file)
+    check_result_file(file)
     with _parts_in(output, experiment.settings.name, processes) as folder:
         if processes.main:
             result = experiment.RESULT.finished(file, experiment.made, data_folder)

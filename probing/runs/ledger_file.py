@@ -457,7 +457,7 @@ class RowLedger:
                     rows[name] = [places[kind] for kind in column.to_pylist()]
                 else:  # `to_numpy` and `pa.array` would import pandas, which takes half a second
                     rows[name] = np.from_dlpack(column)
-            if not in_order([rows[name] for name in cls.ORDER]):
+            if not is_in_order([rows[name] for name in cls.ORDER]):
                 raise ValueError("rows out of order")
             cls.check(rows)
         return cls(names, rows, settings)
@@ -468,7 +468,7 @@ class RowLedger:
         return cls.load(path)
 
 
-def in_order(columns: list[np.ndarray]) -> bool:
+def is_in_order(columns: list[np.ndarray]) -> bool:
     """True if places, from the first column to the last, are not negative and rise from row to
     row."""
     places = np.stack(columns, axis=1)

@@ -386,7 +386,7 @@ def scratch_folder() -> Iterator[str]:
             raise
 
 
-def check_ours(file: Path) -> None:
+def check_result_file(file: Path) -> None:
     """Raise LedgerError if a result would replace a file that is none."""
     try:
         with safe_files.opened(file) as there:

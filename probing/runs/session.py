@@ -194,7 +194,7 @@ class Session:
         """The commit of a model that is no pair, or the digest of its files; empty if it is
         gone."""
         try:
-            return found(str(self.model), self.revision)[1]
+            return name_and_contents(str(self.model), self.revision)[1]
         except ModelError:
             return ""
 
@@ -213,7 +213,7 @@ def processes_of_run(alone: bool = False) -> Processes:
     return TorchProcesses()
 
 
-def found(model: str, revision: str | None) -> tuple[str, str]:
+def name_and_contents(model: str, revision: str | None) -> tuple[str, str]:
     """A model's name in results, and its commit or the digest of its files; raises ModelError if
     there is none."""
     with loading(model):

@@ -390,7 +390,7 @@ def holm(p: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
+def ranks_of(shares: np.ndarray) -> list[tuple[int, int]]:
     """The first and the last possible rank of each of n models, from each cluster's contribution to
     its score (n, F): two models differ if `paired_p`, corrected for the number of pairs (Holm), is
     at most ALPHA.

@@ -22,7 +22,7 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DE
 from probing import ProbeResult, RankLedger, probe
 from probing.instruments.attention.attended import first_choices
 from probing.instruments.attention.errors import (
-    CLASSES,
+    ERROR_CLASSES,
     MOST_DIFFERING,
     TOKEN_KINDS,
     Tokens,
@@ -378,7 +378,9 @@ def test_classes_sum_to_the_errors_of_the_ledger(either):
             assert entry["hits"] == sum(int(rank) == 0 for rank in ranks)
             assert entry["errors"] == entry["edges"] - entry["hits"]
             assert sum(found["errors"] for found in entry["classes"].values()) == entry["errors"]
-            assert [kind for kind in CLASSES if kind in entry["classes"]] == list(entry["classes"])
+            assert [kind for kind in ERROR_CLASSES if kind in entry["classes"]] == list(
+                entry["classes"]
+            )
             if entry["errors"]:
                 assert sum(found["share"] for found in entry["classes"].values()) == pytest.approx(
                     100

@@ -22,10 +22,10 @@ from probing.evidence.baselines import (
     LISTED,
     baseline,
     better,
-    evaluate,
+    evaluate_baselines,
     greedy,
-    ledger,
     pick,
+    rank_ledger,
     read_edges,
 )
 from probing.models.load import with_random_weights
@@ -124,7 +124,7 @@ def functions(draw):
 def test_baselines_do_what_the_definition_says(functions, direction, further_keywords):
     edges = read_edges(dataset_of(*functions), "python", "test", None, further_keywords)
     picks = pick(edges, direction)
-    ranks = ledger(edges, picks).ranks
+    ranks = rank_ledger(edges, picks).ranks
     sign = 1 if direction == HEAD_FIRST else -1
     predictors = {
         "offset": [sign * i for i in range(1, 16)],
@@ -156,7 +156,7 @@ def test_an_example_by_hand():
     assert picks.names("offset", "any", "r") == [1, 3]
     assert picks.names("offset", "last", "r") == [2, 3]
     assert picks.names("keyword", "first", "r") == ["else"]
-    ranks = ledger(of_function, picks).ranks[:, :, 0]  # (rules, edges, kinds)
+    ranks = rank_ledger(of_function, picks).ranks[:, :, 0]  # (rules, edges, kinds)
     assert ranks[RULES.index("first")].tolist() == [[0, 255], [0, 0], [1, 255]]
     assert ranks[RULES.index("last")].tolist() == [[0, 255], [0, 255], [1, 255]]
 
@@ -171,7 +171,7 @@ def test_as_many_keywords_as_eight_bits_tell_apart():
     for direction, relation in zip(DIRECTIONS, "st"):
         picks = pick(edges, direction)
         assert picks.names("keyword", "first", relation) == [further[-1]]
-        assert ledger(edges, picks).ranks[0, "st".index(relation), 0, 1] == 0
+        assert rank_ledger(edges, picks).ranks[0, "st".index(relation), 0, 1] == 0
     with pytest.raises(DatasetError, match="129 keywords, expected at most 128"):
         read_edges(dataset, "python", "test", None, ("one", *further))
 
@@ -183,7 +183,7 @@ def test_the_furthest_offset():
     picks = pick(of_function)
     assert picks.names("offset", "first", "near") == [512]
     assert picks.names("offset", "any", "far") == []
-    assert ledger(of_function, picks).ranks[0, :, 0, 0].tolist() == [0, 255]
+    assert rank_ledger(of_function, picks).ranks[0, :, 0, 0].tolist() == [0, 255]
 
 
 def reference(shared, dataset, language):
@@ -215,7 +215,7 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
     dataset = datasets.load_dataset(str(slices), language, split="test")
     expected, edges = reference(shared, dataset, language)
     assert list(LANGUAGES[language].keywords) == expected["keywords"]
-    counts = ledger(edges, pick(edges)).counts()
+    counts = rank_ledger(edges, pick(edges)).counts()
     assert sorted(counts.counts) == expected["relations"]
     differing = []
     for (place, kind), rule in itertools.product(enumerate(LISTED), RULES):
@@ -252,7 +252,9 @@ def test_held_out_predictors_come_from_validation_alone():
     words = list("abcdefg")
     validation = dataset_of((words, [("r", 0, 2, 2), ("r", 1, 3, 3)]))
     test = dataset_of((words, [("r", 0, 1, 1), ("r", 1, 2, 2), ("r", 2, 4, 4), ("s", 0, 1, 1)]))
-    result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
+    result = evaluate_baselines(
+        *(read_edges(split, "python", "test") for split in (validation, test))
+    )
     assert result.picks["held-out"].names("offset", "first", "r")[:3] == [2, 1, 3]
     held, same = (result.hits[protocol]["offset"] for protocol in ("held-out", "published"))
     assert (held.relations, same.relations) == (["r"], ["r", "s"])
@@ -287,13 +289,15 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     assert without.names("offset", "last", "r") == nearest
     backwards = pick(of_function, DEPENDENT_FIRST).filled(of_function)
     assert backwards.names("offset", "first", "r") == [-offset for offset in nearest]
-    assert np.array_equal(ledger(of_function, filled).ranks, ledger(of_function, picks).ranks)
+    assert np.array_equal(
+        rank_ledger(of_function, filled).ranks, rank_ledger(of_function, picks).ranks
+    )
 
 
 def test_keywords_that_fill_a_held_out_list_come_by_their_frequency_on_validation():
     texts = "x else in in y while", "x else while while while y"
     splits = [dataset_of((words.split(), [("r", 0, 1, 1)])) for words in texts]
-    result = evaluate(*(read_edges(split, "python", "test") for split in splits))
+    result = evaluate_baselines(*(read_edges(split, "python", "test") for split in splits))
     assert result.picks["held-out"].names("keyword", "first", "r")[:3] == ["else", "in", "while"]
 
 
@@ -317,7 +321,7 @@ def test_an_empty_list_is_filled_from_the_nearest_offset_on():
 def test_more_guesses_find_no_less(dataset_folder):
     """The combined baseline changes lists, and may lose a little."""
     edges = [read_edges(dataset_folder, "python", split) for split in ("validation", "test")]
-    for kind, chosen in evaluate(*edges).hits["held-out"].items():
+    for kind, chosen in evaluate_baselines(*edges).hits["held-out"].items():
         found = chosen.hits.scores(kind).reshape(3, 20, -1)  # (rules, k, R)
         lost = found.mean(axis=-1) if kind == "combined" else found
         assert np.diff(lost, axis=1).min() >= -2 * (kind == "combined")
@@ -325,7 +329,7 @@ def test_more_guesses_find_no_less(dataset_folder):
 
 def test_of_two_that_find_as_much_the_offset_is_chosen():
     of_function = read_edges(dataset_of((["x", "if"], [("r", 0, 1, 1)])), "python", "test")
-    assert not better(ledger(of_function, pick(of_function)))["r"][0].any()
+    assert not better(rank_ledger(of_function, pick(of_function)))["r"][0].any()
 
 
 def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
@@ -335,7 +339,9 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
         (words, [("r", 0, 2, 2)]), ("if x y else y y".split(), [("r", 0, 3, 3)])
     )
     test = dataset_of(("if x x x x x x x x x else y".split(), [("r", 0, 10, 10)]))
-    result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
+    result = evaluate_baselines(
+        *(read_edges(split, "python", "test") for split in (validation, test))
+    )
     assert result.picks["held-out"].names("offset", "first", "r")[:2] == [2, 3]
     held = result.hits["held-out"]
     assert held["offset"].hits.total("offset")[:2, 0].tolist() == [0, 0]

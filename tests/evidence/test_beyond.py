@@ -11,7 +11,7 @@ from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.baselines import read_edges
-from probing.evidence.beyond import beyond, rivals
+from probing.evidence.beyond import beyond_offsets, rivals_beyond
 from probing.instruments.attention.edges import EdgeTable
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import best_offsets, is_hard
@@ -35,7 +35,7 @@ def planted(edges, rank):
 def test_a_plain_computation_from_the_ledgers_agrees(evidence):
     """Score, edges and relations left out, from the rows of both ledgers, edge by edge."""
     ledgers = evidence.probed.validation.ledger, evidence.probed.test.ledger
-    found, plain = beyond(*ledgers), plain_beyond(*ledgers, (1, 20))
+    found, plain = beyond_offsets(*ledgers), plain_beyond(*ledgers, (1, 20))
     assert {name: found.offsets[name] for name in plain.offsets} == plain.offsets
     relations = found.chosen.relations
     assert not set(relations) & set(plain.unchosen)
@@ -65,7 +65,7 @@ def test_of_equal_offsets_the_nearer_and_of_these_the_one_forward():
 def test_rivals_use_their_guesses(edges):
     """By the rule first no list has the avoided offset; the further ones are the most frequent of the hard edges."""
     offsets = best_offsets(edges["validation"])
-    found = rivals(edges["validation"], edges["test"])
+    found = rivals_beyond(edges["validation"], edges["test"])
     validation, test = edges["validation"], edges["test"]
     for name, avoided in offsets.items():
         number = validation.relations.index(name)
@@ -85,7 +85,7 @@ def test_without_hard_edges_there_is_no_score(edges):
     head = np.arange(4, dtype=np.int32)
     table = EdgeTable(["r"], head, head * 0, head, head + 1, head + 1, head + 9)
     ledgers = [planted(table, head), planted(table, head)]
-    assert beyond(*ledgers) is None
+    assert beyond_offsets(*ledgers) is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions(function
     distance, function = np.tile(of_one, functions), np.repeat(np.arange(functions), len(of_one))
     zeros = np.zeros(len(distance), np.int32)
     table = EdgeTable(["r"], function.astype(np.int32), zeros, zeros, distance, distance, zeros + 9)
-    found = beyond(*[planted(table, zeros)] * 2)
+    found = beyond_offsets(*[planted(table, zeros)] * 2)
     chosen = found.chosen
     assert (chosen.hits.counted == chosen.relations == ["r"]) == counts
     assert not counts or chosen.hits.mean("model").value[0] == 100
@@ -108,4 +108,4 @@ def test_without_hard_edges_in_one_split_there_are_no_rivals(edges, easy):
     kept = ~is_hard(edges[easy], best_offsets(edges["validation"]))
     columns = {name: column[kept] for name, column in edges[easy].columns.items()}
     fewer = dataclasses.replace(edges[easy], **columns, begin=edges[easy].begin[kept])
-    assert rivals(**edges | {easy: fewer}) == {}
+    assert rivals_beyond(**edges | {easy: fewer}) == {}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codesyntax_metric.topk_uas import DIRECTIONS
-from probing.evidence.baselines import KINDS, LISTED, better, ledger, pick, read_edges
+from probing.evidence.baselines import KINDS, LISTED, better, pick, rank_ledger, read_edges
 from probing.evidence.context import _FEW, Surroundings, View, _features, context
 from probing.instruments.information.surface import WordClasses
 
@@ -89,7 +89,7 @@ def test_it_finds_what_no_offset_does(direction):
     assert ranks.test[FIRST].tolist() == [0] and ranks.test[ANY].tolist() == [0]
     assert ranks.test[LAST].max() <= 1
     assert (ranks.validation[FIRST] == 0).all()
-    assert ledger(test, pick(validation)).ranks[0, 0, 0, 0] > 0
+    assert rank_ledger(test, pick(validation)).ranks[0, 0, 0, 0] > 0
 
 
 def test_beyond_offsets_it_passes_over_the_best_one():
@@ -147,6 +147,6 @@ def test_another_kind_is_taken_where_it_finds_more_by_a_standard_error():
     picks = pick(edges)
     for found, kind in ((12, "context"), (11, "offset")):
         ranks = np.where(np.arange(16) < found, 0, 255).astype(np.uint8)
-        chosen = better(ledger(edges, picks, np.tile(ranks, (3, 1))))["r"][0, :, 1]
+        chosen = better(rank_ledger(edges, picks, np.tile(ranks, (3, 1))))["r"][0, :, 1]
         assert {KINDS[kind] for kind in chosen.tolist()} == {kind}
     assert LISTED == ("offset", "keyword")

@@ -15,7 +15,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import ModelError, SubmissionError
 from codesyntax_metric.topk_uas import RULES
 from probing import mask, prefer, probe
-from probing.evidence.beyond import beyond
+from probing.evidence.beyond import beyond_offsets
 from probing.evidence.headlines import ATTENTION, MASKING, PAIRS, completed
 from probing.evidence.protocols import MODEL
 from probing.evidence.submission import scores
@@ -61,7 +61,7 @@ def ledger_of(hard):
 def test_beyond_offsets_the_worst_head_that_could_be_best_counts(unread, head):
     edges = ledger_of(READ + [(255, 255, 255)] * unread)
     read = edges.only(np.array([100, *range(len(READ))]))
-    hard = beyond(read, ledger_of(SCORED), edges)
+    hard = beyond_offsets(read, ledger_of(SCORED), edges)
     assert hard.chosen.choice[ARGS][0, 0].tolist() == [0, head]
 
 
@@ -81,7 +81,7 @@ def test_a_relation_of_which_nothing_was_read_has_the_worst_head():
             for name in edges.columns
         },
     )
-    hard = beyond(both.only(edges.function), both, both)
+    hard = beyond_offsets(both.only(edges.function), both, both)
     assert hard.chosen.choice["If:if->test"][0, 0].tolist() == [0, 2]  # finds one of three
 
 

@@ -13,7 +13,7 @@ import pytest
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import SubmissionError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
-from probing.evidence.baselines import baseline, ledger, pick, read_edges
+from probing.evidence.baselines import baseline, pick, rank_ledger, read_edges
 from probing.instruments.attention.probe import probe
 from probing.instruments.attention.result import ProbeResult
 from probing.publish.board import read
@@ -48,7 +48,7 @@ def test_offsets_are_those_of_the_reference(reference, language):
     """Every relation and k: equal."""
     data, scores = reference
     edges = read_edges(data, language, "test")
-    counts = ledger(edges, pick(edges, DEPENDENT_TO_HEAD)).counts()
+    counts = rank_ledger(edges, pick(edges, DEPENDENT_TO_HEAD)).counts()
     expected = scores[language]["offset"]
     assert set(counts.counts) == set(expected)
     for relation, of in expected.items():

@@ -13,7 +13,7 @@ from codesyntax_metric.topk_uas import RULES, rank_attention
 from probing.evidence.protocols import (
     apply,
     choose,
-    compare,
+    compare_hits,
     held_out,
     published,
 )
@@ -158,8 +158,8 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     rng, names = np.random.default_rng(3), [TEST, COMPREHENSION]
     edges, both = np.full((9, 2), 5), rng.integers(0, 6, (2, 9, 2))
     both = [from_hits(names, edges, everywhere(of)) for of in both]
-    found = compare(*both)
-    alone = [compare(*(of.only([name]) for of in both)) for name in names]
+    found = compare_hits(*both)
+    alone = [compare_hits(*(of.only([name]) for of in both)) for name in names]
     mean = found.of_mean("any", 3)
     assert mean == pytest.approx(alone[0].of_mean("any", 3))
     assert mean.value == pytest.approx(found.on(TEST, "any", 3).value)
@@ -173,12 +173,12 @@ def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():
     """Other hits by each rule and k; a relation that one system alone has is left out."""
     rng, edges = np.random.default_rng(1), np.full((9, 2), 5)
     hits = rng.integers(0, 6, (2, len(RULES), 20, 9, 2))
-    found = compare(*map(from_hits, ([ARGS, TEST], [TEST, "x"]), (edges, edges), hits))
+    found = compare_hits(*map(from_hits, ([ARGS, TEST], [TEST, "x"]), (edges, edges), hits))
     assert found.hits.names == [TEST]
     for rule, k in itertools.product(RULES, (1, 10)):
         # of TEST: (systems, functions, 1)
         both = hits[[0, 1], RULES.index(rule), k - 1, :, [1, 0], None]
-        alone = compare(*(from_hits([TEST], edges[:, :1], everywhere(of)) for of in both))
+        alone = compare_hits(*(from_hits([TEST], edges[:, :1], everywhere(of)) for of in both))
         assert found.of_mean(rule, k).value == pytest.approx(100 * (both[0] - both[1]).sum() / 45)
         assert found.of_mean(rule, k) == pytest.approx(alone.of_mean("any", 7))
         assert found.on(TEST, rule, k) == pytest.approx(alone.on(TEST, "any", 7))
@@ -189,6 +189,6 @@ def test_other_functions_or_edges_are_not_compared():
     with pytest.raises(
         LedgerError, match="scored on 2 functions and the other on 1, with 1 in common"
     ):
-        compare(one, published(ledger_of([(0, TEST, 0)])))
+        compare_hits(one, published(ledger_of([(0, TEST, 0)])))
     with pytest.raises(LedgerError, match="different edges"):
-        compare(one, published(ledger_of([(0, TEST, 0), (1, TEST, 0), (1, TEST, 0)])))
+        compare_hits(one, published(ledger_of([(0, TEST, 0), (1, TEST, 0), (1, TEST, 0)])))

@@ -9,7 +9,7 @@ import pytest
 
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.protocols import HELD_OUT, choose, held_out, in_mean
-from probing.evidence.redrawn import DRAWS, Redrawn, drawn_again
+from probing.evidence.redrawn import REDRAWS, Redrawn, drawn_again
 from probing.instruments.attention.ledger import RankLedger
 
 HEADS = 5
@@ -41,7 +41,7 @@ def test_means_of_draws_are_those_of_plain_loops():
     redrawn = Redrawn(validation, test, clusters, lambda found: found.argmax(axis=1))
     measures = [("first", 1), ("any", 2)]
     means = redrawn.mean(RELATIONS, measures)
-    assert means.shape == (DRAWS, 2)
+    assert means.shape == (REDRAWS, 2)
     for number in (0, 7):
         for column, (rule, k) in enumerate(measures):
             scores = []

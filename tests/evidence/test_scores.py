@@ -14,7 +14,7 @@ from support.references import plain_intervals
 
 import probing
 from codesyntax_dataset.errors import LedgerError
-from probing.evidence.masked import comparable, gains
+from probing.evidence.masked import comparable_masked, filler_gains
 from probing.evidence.protocols import MEASURES
 from probing.evidence.scores import COLUMNS, Slice
 from probing.instruments.masking.hits import hits as hits_of
@@ -107,7 +107,7 @@ def test_p_is_corrected_over_node_types_and_of_gains_over_arms():
     differences = Slice(measured, {}).scored_groups("T1", "T0")
     expected = [min(1, 3 * p) for p in plain_intervals.holm(raw("T1", "T0"))]
     assert [row["p"] for row in differences] == pytest.approx(expected)
-    told = [gain.gain.p for of_arm in zip(*gains(measured).values()) for gain in of_arm]
+    told = [gain.gain.p for of_arm in zip(*filler_gains(measured).values()) for gain in of_arm]
     assert told == pytest.approx(plain_intervals.holm([p for of_arm in alone for p in of_arm]))
 
 
@@ -115,7 +115,7 @@ def test_a_masking_result_of_an_unknown_config_is_none(tmp_path):
     file = masked().save(tmp_path)
     file.write_text(file.read_text().replace('"config": "python"', '"config": "perl"'))
     with pytest.raises(LedgerError, match=f"{file.name} is not a masking result .*'perl'"):
-        comparable([file])
+        comparable_masked([file])
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from transformers import (
 import probing
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from probing.evidence import training
-from probing.evidence.beyond import beyond
+from probing.evidence.beyond import beyond_offsets
 from probing.evidence.protocols import held_out
 from probing.instruments.attention.result import WIDEST
 from probing.instruments.likelihood.result import stratum_weights
@@ -83,7 +83,7 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
     error = numbers["syntax/held_out_stderr"]
     assert 1.9 * error < (heads.high[0] - heads.low[0]) / 2 < 2.6 * error
     assert numbers["syntax/best_rule"] == pytest.approx(rule.hits.mean("combined").value[0])
-    hard = beyond(*splits).chosen.hits.mean("model").value[0]
+    hard = beyond_offsets(*splits).chosen.hits.mean("model").value[0]
     assert numbers["syntax/beyond_offset"] == pytest.approx(hard)
     assert numbers["syntax/heads_functions"] == len(np.unique(splits[1].function))
 

@@ -29,7 +29,7 @@ from probing.evidence.verify import (
     REJECTED,
     UNCHECKED,
     Verification,
-    compare,
+    compare_numbers,
     most_missed,
     verify,
     verify_each,
@@ -51,7 +51,7 @@ named = {"ids": lambda attack: attack.name}
 def compared(claimed, again):
     """The numbers of results against those that came out."""
     checked = Verification([])
-    compare(claimed, again, checked)
+    compare_numbers(claimed, again, checked)
     return checked
 
 
@@ -503,7 +503,7 @@ def test_some_functions_stand_in_for_those_that_are_claimed(
     where = {"model": str(tiny_model), "data": dataset_folder}
     checked = verify(honest, **where, functions=8, seed=1)
     assert (checked.verdict, checked.functions, checked.total) == (ACCEPTED, 8, SOME)
-    *_, hidden, verdict = verification.report(checked)
+    *_, hidden, verdict = verification.report_lines(checked)
     assert verdict == "accepted on 8 of 24 functions"
     assert "drawn by seed 1. Of the others, 6 may be forged" in hidden
     for options in ({"functions": 8}, {"seed": 1}):

@@ -22,7 +22,7 @@ from probing.report import document, figures, pages
 from probing.report.document import Column, Section, Table
 from probing.report.folder import Report, markdown, save
 from probing.report.kinds import CODE, NAME
-from probing.report.pages import as_shown, environment, fill, readable
+from probing.report.pages import as_shown, environment, filled, readable
 
 NAMES = {
     "markup": "<img src=x onerror=alert(1)><script>alert(1)</script>",
@@ -89,7 +89,7 @@ def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
 def test_a_figure_is_drawn_with_any_name_and_valid(name):
     with figures.style():
         drawn = figures.lay_out(
-            figures.rows([name], {name: [figures.Points(name, [1.0], "#000000")]})
+            figures.dots([name], {name: [figures.Dots(name, [1.0], "#000000")]})
         )
         root = ElementTree.fromstring(figures.to_svg(drawn))
         assert figures.as_file(lambda: drawn, "png")
@@ -133,7 +133,7 @@ def test_what_were_injected_is_stopped_by_the_policy(browser, tmp_path):
     )
     for what, text in INJECTED.items():
         guess = hashlib.sha256(text.encode()).hexdigest()[:32]
-        file.write_text(fill(template, text=text.format(nonce=guess)), encoding="utf-8")
+        file.write_text(filled(template, text=text.format(nonce=guess)), encoding="utf-8")
         page.goto(file.as_uri())
         assert (page.title(), page.locator("p").is_visible()) == ("ours", True), what
         assert page.locator("body").get_attribute("id") == "ran", what
@@ -155,7 +155,7 @@ def test_every_script_and_style_sheet_of_ours_knows_the_nonce(template):
 
 def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
     template = environment().from_string("{{ nonce }} {{ text }}")
-    first, again, other = (fill(template, text=text) for text in ("a", "a", "b"))
+    first, again, other = (filled(template, text=text) for text in ("a", "a", "b"))
     assert first == again and first.split()[0] != other.split()[0]
 
 

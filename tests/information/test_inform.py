@@ -18,7 +18,7 @@ from probing.instruments.information import learn
 from probing.instruments.information.hits import hits
 from probing.instruments.information.inform import Informing, _ranked_among
 from probing.instruments.information.result import InformationLedger, InformationResult
-from probing.report.information import added
+from probing.report.information import bits_added
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import assign_dependents, load_functions, read_functions
@@ -184,7 +184,7 @@ def test_controls(inform, dataset_folder, control):
     validation = read_functions(dataset_folder, "python", "validation", **split)
     assert found.settings.learned_on == validation.with_repositories != validation.labels
     assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
-    adds = added(hits(found)["bits"])
+    adds = bits_added(hits(found)["bits"])
     assert all(estimate.low <= 0.005 for estimate in adds.values() if estimate.low)
 
 
@@ -219,7 +219,7 @@ def test_the_control_task_belongs_to_words(dataset_folder):
 def test_intervals_are_of_functions(result):
     """The estimate is the mean; a relation in few functions has no interval; a copy of all functions has a narrower one."""
     measured = hits(result)
-    for number, (name, adds) in enumerate(added(measured["bits"]).items()):
+    for number, (name, adds) in enumerate(bits_added(measured["bits"]).items()):
         one = result.relations[name]
         assert adds.value == pytest.approx(one.adds) and adds.n == one.functions
         assert measured["uas"].scores("best")[0, number] == pytest.approx(one.best)

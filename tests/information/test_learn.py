@@ -8,8 +8,8 @@ from support.simulations.planted_attention import RELATION, informing, noise
 
 from probing.instruments.information import learn
 from probing.instruments.information.hits import hits
-from probing.instruments.information.learn import drawn, folds, gains
-from probing.report.information import added
+from probing.instruments.information.learn import drawn, folds, gains_enough
+from probing.report.information import bits_added
 from probing.runs.experiment import run
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def copying(tokens, edges, rng):
 
 def found(experiment):
     result = run(experiment)
-    return result, result.relations[RELATION], added(hits(result)["bits"])[RELATION]
+    return result, result.relations[RELATION], bits_added(hits(result)["bits"])[RELATION]
 
 
 def test_a_head_that_knows_adds_its_entropy(monkeypatch):
@@ -124,7 +124,7 @@ def test_a_gain_is_larger_than_a_standard_error_over_functions():
     function = np.array([5, 5, 9, 9, 2, 2, 4, 4])
 
     def gained(*sums):
-        return gains(np.repeat(sums, 2) / 2, function)
+        return gains_enough(np.repeat(sums, 2) / 2, function)
 
     assert (
         gained(1, 2, 3, 4)

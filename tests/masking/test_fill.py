@@ -20,7 +20,13 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from codesyntax_dataset.errors import ModelError
 from probing.instruments.masking.fill import Copy, Filler
-from probing.instruments.masking.masking import CURRENT, PROTOCOLS, PUBLISHED, Maskable, Masker
+from probing.instruments.masking.masking import (
+    CURRENT,
+    MASKING_PROTOCOLS,
+    PUBLISHED,
+    Maskable,
+    Masker,
+)
 from probing.instruments.masking.restore import Restorer
 from probing.models import masked as masked_module
 from probing.models.load import load_restoring
@@ -381,7 +387,7 @@ def letter(byte):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", MASKING_PROTOCOLS)
 def test_nothing_lost_in_the_sample(protocol, dataset_folder):
     """Every function comes back when every sub-token is restored, by `published` if the tokenizer spells everything."""
     import datasets

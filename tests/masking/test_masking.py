@@ -18,7 +18,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import node_types
 from probing.instruments.masking.masking import (
     CURRENT,
-    PROTOCOLS,
+    MASKING_PROTOCOLS,
     PUBLISHED,
     SPANS,
     Maskable,
@@ -135,7 +135,7 @@ def shown(code, node_type, language="python", tokenizer=BYTES, **options):
     return text
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", MASKING_PROTOCOLS)
 @pytest.mark.parametrize(
     "node_type, masked",
     [
@@ -241,7 +241,7 @@ def test_special_tokens_are_masked_as_published_only():
             kind: mask_positions(code, BYTES, kind, protocol=protocol).tolist()
             for kind in ("identifier", "string")
         }
-        for protocol in PROTOCOLS
+        for protocol in MASKING_PROTOCOLS
     }
     assert positions[CURRENT] == {"identifier": [1], "string": [5, 7]}
     # the mask token that the source spells is a mask in every copy
@@ -318,7 +318,7 @@ def test_untrimmed_offsets_mask_the_same(tokenizer, dataset_folder):
         codes = datasets.load_dataset(
             "parquet", data_files=str(dataset_folder / language / "test*.parquet")
         )["train"]
-        for protocol in PROTOCOLS:
+        for protocol in MASKING_PROTOCOLS:
             maskers = [Masker(one, language, protocol=protocol) for one in (tokenizer, untrimmed)]
             for ours, theirs in zip(*(masker.read(codes["code"][:10]) for masker in maskers)):
                 for kind in maskers[0].node_types:

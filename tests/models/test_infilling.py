@@ -14,7 +14,7 @@ from support.references.plain_masks import mask_positions
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import mask
-from probing.evidence.masked import comparable
+from probing.evidence.masked import comparable_masked
 from probing.evidence.verify import verify
 from probing.instruments.masking.fill import Copy, Filler
 from probing.instruments.masking.masking import INFILLING, Masker
@@ -239,7 +239,7 @@ def test_the_result_says_that_it_was_infilled(folder, dataset_folder, tmp_path):
     """It stands beside no result of a masked language model, and comes out again."""
     for model in (byte_model(tmp_path / "masked", 700), folder):
         mask(model, dataset_folder, **RUN, output=tmp_path / "results")
-    groups = comparable(sorted((tmp_path / "results").glob("*[0-9a-f].json")))
+    groups = comparable_masked(sorted((tmp_path / "results").glob("*[0-9a-f].json")))
     assert [len(group) for group in groups] == [1, 1]
     (infilled,) = (tmp_path / "results").glob("infilling*[0-9a-f].json")
     result = MaskResult.load(infilled)

@@ -47,7 +47,7 @@ def cases_of(tmp_path, monkeypatch):
         )
         model = Model(location, "model", None)
         data = tmp_path / config / "codesyntax"
-        return [*cases.rows(model, data, config, tmp_path / "ledger.parquet", tmp_path)]
+        return [*cases.case_rows(model, data, config, tmp_path / "ledger.parquet", tmp_path)]
 
     return read
 

@@ -194,7 +194,7 @@ def test_figure_2_has_both_arms_of_each_node_type(made, monkeypatch):
     """And Figure 3 no entry for what is not drawn."""
     frame = Study(Inputs({}, {}, {}, None), 0, {"a": _result(made)}).frame
     drawn = []
-    monkeypatch.setattr(figures, "rows", lambda names, panels: drawn.append((names, panels)))
+    monkeypatch.setattr(figures, "dots", lambda names, panels: drawn.append((names, panels)))
     for draw in (masking_study._figure_2, masking_study._figure_3):
         draw(frame[frame["group"] != masking_study.ALL]).draw()
     (kinds, panels), (_, effects) = drawn

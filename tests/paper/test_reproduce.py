@@ -21,12 +21,12 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from codesyntax_metric.topk_uas import score
-from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
+from probing.evidence.baselines import baseline, only_kind, pick, rank_ledger, read_edges
 from probing.evidence.protocols import MEASURES
 from probing.paper import inputs
 from probing.paper import reproduce as module
 from probing.paper.inputs import CONFIGS, Inputs
-from probing.paper.joined import ScoreRow, difference, join, pivot
+from probing.paper.joined import ScoreRow, beside_paper, difference, pivot
 from probing.paper.measured import Measured, ProbedModel, Reproduction
 from probing.paper.page import EXHIBITS, Exhibit, _score_table
 from probing.report import figures
@@ -217,9 +217,9 @@ class TestRun:
         numbers = rows_of(made, "numbers")
         for config in ("java", "java_skip_semicolon"):
             edges = read_edges(made / config / "codesyntax", config, "test")
-            words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")[
-                "scores"
-            ]["1"]
+            words = score(
+                only_kind(rank_ledger(edges, pick(edges)), "keyword").counts(), 1, "last"
+            )["scores"]["1"]
             (here,) = (
                 float(row["value"])
                 for row in numbers
@@ -262,7 +262,7 @@ def test_the_best_of_each_language_is_drawn(monkeypatch):
     (exhibit,) = (exhibit for exhibit in EXHIBITS if exhibit.name == "Figure 2")
     drawn = {}
     monkeypatch.setattr(
-        figures, "rows", lambda names, panels: drawn.update(names=names, panels=panels)
+        figures, "dots", lambda names, panels: drawn.update(names=names, panels=panels)
     )
     exhibit.draw(made, exhibit).draw()
     points = {of.label: dict(zip(drawn["names"], of.values)) for of in drawn["panels"]["UAS, %"]}
@@ -326,7 +326,7 @@ def test_numbers_are_joined_by_all_that_they_are_of():
         ScoreRow("python", "mean", "Offset", 43.58, k=3),
     ]
     papers = [ScoreRow("python", "mean", "Offset", 43.6, k=k) for k in (1, 3)]
-    frame = join(ours, papers)
+    frame = beside_paper(ours, papers)
     rows = frame[["system", "k", "value", "paper", "difference"]].to_numpy().tolist()
     assert rows == [
         ["Offset", 1, None, 43.6, None],
@@ -363,13 +363,13 @@ OTHERS = {
 
 @pytest.mark.parametrize("column", OTHERS)
 def test_numbers_that_differ_in_one_of_these_are_not_joined(column):
-    frame = join([OF], [OF._replace(**{column: OTHERS[column]})])
+    frame = beside_paper([OF], [OF._replace(**{column: OTHERS[column]})])
     assert len(frame) == 2 and not any(frame["difference"].notna())
 
 
 @pytest.mark.parametrize("digits, expected", [(1, 0.0), (2, 0.0), (3, -0.002)])
 def test_difference_has_as_many_digits_as_the_paper_prints(digits, expected):
-    frame = join([OF._replace(value=-0.1584)], [OF._replace(value=-0.156, digits=digits)])
+    frame = beside_paper([OF._replace(value=-0.1584)], [OF._replace(value=-0.156, digits=digits)])
     assert frame["difference"].tolist() == [expected]
 
 
@@ -377,7 +377,7 @@ def test_difference_has_as_many_digits_as_the_paper_prints(digits, expected):
 def test_an_exhibit_has_the_rows_of_its_caption(column):
     """Of other configs, rules, measures and k nothing; means over relations or relations."""
     rows = [OF, OF._replace(**({} if column is None else {column: OTHERS[column]}))]
-    study = SimpleNamespace(frame=join(rows[1:], []))
+    study = SimpleNamespace(frame=beside_paper(rows[1:], []))
     exhibit = Exhibit("Table 0", "", _score_table, configs=("python",))
     assert len(exhibit._replace(means=True).select(study)) == (column is None)
     assert len(exhibit.select(study)) == (column == "group")

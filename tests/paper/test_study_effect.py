@@ -11,7 +11,7 @@ import pytest
 
 from codesyntax_dataset.errors import ArgumentError
 from probing.paper.joined import ScoreRow
-from probing.paper.masking_study import ESTIMATOR, _by_study, published
+from probing.paper.masking_study import ESTIMATOR, _by_study, published_effect
 from probing.stats.hits import Hits
 
 
@@ -52,7 +52,9 @@ def test_paired_is_the_mean_difference_of_the_reference(causal, twins):
 
 
 def test_published_is_half_the_mean_and_half_the_second():
-    assert published([1.0, 0.5, 0.0], [1.0, 0.0, 0.25]) == pytest.approx((0.25 / 3 + 0.5) / 2)
+    assert published_effect([1.0, 0.5, 0.0], [1.0, 0.0, 0.25]) == pytest.approx(
+        (0.25 / 3 + 0.5) / 2
+    )
 
 
 def test_the_studys_effect_is_there_from_two_functions_on():
@@ -69,16 +71,16 @@ def test_the_studys_effect_is_there_from_two_functions_on():
 
 def test_published_is_what_dowhy_computes(causal, twins):
     """Both versions, with six and with seven confounders: with twins the confounders change nothing."""
-    assert published(*twins) == pytest.approx(-0.0856465700, abs=1e-9)
+    assert published_effect(*twins) == pytest.approx(-0.0856465700, abs=1e-9)
     for version, model in itertools.product(
         ("dowhy_0_10", "dowhy_0_14"), ("six_confounders", "seven_confounders")
     ):
         expected = causal[version]["results"]["twins"][model]["propensity_score_matching/ate"]
-        assert published(*twins) == pytest.approx(expected, abs=1e-6)
+        assert published_effect(*twins) == pytest.approx(expected, abs=1e-6)
 
 
 def test_one_function_has_no_published_effect():
     with pytest.raises(
         ArgumentError, match="needs at least two functions: it depends on the second"
     ):
-        published([1], [0])
+        published_effect([1], [0])

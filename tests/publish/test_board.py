@@ -22,7 +22,7 @@ from probing.publish import board
 from probing.publish.board import MOST_CLAIMED, read
 from probing.report.board import save as save_board
 from probing.runs.saved import ledger_path
-from probing.stats.intervals import ranks
+from probing.stats.intervals import ranks_of
 
 pytestmark = pytest.mark.slow
 
@@ -69,8 +69,8 @@ def test_ranks_are_ranges_by_hand():
     """20 functions, all of which gain; and a model as good as `base` on average that no test can tell from either."""
     base = np.full(20, 2.0)
     swings = base + np.resize([9.0, -9.0], 20)
-    assert ranks(np.stack([base, base + 1, swings])) == [(2, 3), (1, 2), (1, 3)]
-    assert ranks(base[None]) == [(1, 1)]
+    assert ranks_of(np.stack([base, base + 1, swings])) == [(2, 3), (1, 2), (1, 3)]
+    assert ranks_of(base[None]) == [(1, 1)]
 
 
 def test_claimed_rows_take_no_part_in_ranks_and_tests(results, data, tmp_path, run_here):

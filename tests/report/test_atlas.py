@@ -11,9 +11,9 @@ import pytest
 import probing
 from codesyntax_dataset.protocol import HELD_OUT
 from probing.instruments.attention.offsets import best_offsets
-from probing.report.atlas import Atlas, Cell, Chart, Curve, group_of
+from probing.report.atlas import Atlas, Chart, Curve, HeadCell, group_of
 from probing.report.findings import read_findings
-from probing.report.functions import Functions
+from probing.report.functions import OpenedFunctions
 from probing.report.pages import environment
 from probing.report.report import report
 from probing.stats.intervals import Estimate
@@ -32,7 +32,7 @@ def results(tiny_model, dataset_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def atlas(results, dataset_folder):
     (findings,) = read_findings([results], dataset_folder)
-    functions = Functions(findings, dataset_folder)
+    functions = OpenedFunctions(findings, dataset_folder)
     return Atlas(findings, findings.models[0], functions, None)
 
 
@@ -140,7 +140,7 @@ def test_examples_hold_their_dependents(atlas):
 
 def test_a_model_that_is_gone_leaves_functions_without_weights(atlas, monkeypatch):
     monkeypatch.setattr("probing.report.functions.LARGEST_MODEL", 0)
-    functions = Functions(atlas.findings, atlas.functions.data)
+    functions = OpenedFunctions(atlas.findings, atlas.functions.data)
     pictures = functions.pictures(atlas.model, atlas.rows[0].group)
     assert functions.not_run == {atlas.model.name}
     assert pictures
@@ -149,7 +149,7 @@ def test_a_model_that_is_gone_leaves_functions_without_weights(atlas, monkeypatc
 
 def test_weights_are_kept_so_that_another_report_runs_no_model(atlas, tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path))
-    first, again = (Functions(atlas.findings, atlas.functions.data) for _ in range(2))
+    first, again = (OpenedFunctions(atlas.findings, atlas.functions.data) for _ in range(2))
     relation = atlas.rows[0].group
     pictures = first.pictures(atlas.model, relation)
     monkeypatch.setattr("probing.report.functions._encoder", lambda _: pytest.fail("loaded"))
@@ -160,7 +160,7 @@ def test_weights_are_kept_so_that_another_report_runs_no_model(atlas, tmp_path, 
 
 def test_a_model_that_has_changed_since_draws_no_weights(atlas, monkeypatch, caplog):
     monkeypatch.setattr("probing.runs.session.Session.is_of", lambda *_: False)
-    functions = Functions(atlas.findings, atlas.functions.data)
+    functions = OpenedFunctions(atlas.findings, atlas.functions.data)
     pictures = functions.pictures(atlas.model, atlas.rows[0].group)
     assert functions.not_run == {atlas.model.name}
     assert all(picture.row == [] for picture in pictures)
@@ -232,7 +232,7 @@ def test_a_scale_without_a_score_says_its_rivals(drawings):
 
 
 def test_text_in_drawings_stays_text(drawings):
-    drawn = drawings.grid([[Cell("<b>", "x", 1, '"><script>')]], "</svg>")
+    drawn = drawings.grid([[HeadCell("<b>", "x", 1, '"><script>')]], "</svg>")
     curves = [Curve("x", "<c>", [50, None])]
     drawn += drawings.chart(Chart("<l>", "<b>", ["<a>", "b"], curves))
     assert "<b>" not in drawn

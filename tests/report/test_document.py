@@ -123,7 +123,7 @@ def test_a_picture_drawn_again_has_the_same_bytes():
     def draw():
         return figures.over_steps([1, 2], "panel", [Line("heads", np.array([[30.0, 40.0]]), INK)])
 
-    assert figures.drawn(draw) == figures.drawn(draw)
+    assert figures.svg_of(draw) == figures.svg_of(draw)
     for form in FIGURE_FORMATS.values():
         assert figures.as_file(draw, form) == figures.as_file(draw, form)
 

@@ -16,7 +16,7 @@ from probing.instruments.attention.result import ProbeResult
 from probing.report import means
 from probing.report.findings import read_findings
 from probing.report.means import course_sentence as sentence
-from probing.report.means import passes
+from probing.report.means import first_to_pass
 from probing.stats.intervals import family
 
 STEPS = (0, 16, 4000)
@@ -78,7 +78,7 @@ def test_a_planted_training(findings, checkpoints):
         assert [of.value for of in differences] == pytest.approx([of - best for of in values])
         assert (values[0], *means[2][:3]) == (0, 100, 100, 100)
         assert planted is None or values == planted
-        assert passes([difference.low for difference in differences]) == 2
+        assert first_to_pass([difference.low for difference in differences]) == 2
     evidence = [checkpoints[step] for step in STEPS]
     for one, (mean, _) in zip(evidence, training.means["held-out"]):
         assert mean[:3] == pytest.approx(one.hits["held-out"].hits.mean("model").at(0)[:3])
@@ -89,10 +89,10 @@ def test_a_planted_training(findings, checkpoints):
 
 
 def test_what_is_passed_stays_passed():
-    assert passes([-1, 2, 3]) == 1
-    assert passes([-1, 2, -1, 3, 4]) == 3
-    assert passes([1, 2]) == 0
-    assert passes([1, 2, 0]) is None
+    assert first_to_pass([-1, 2, 3]) == 1
+    assert first_to_pass([-1, 2, -1, 3, 4]) == 3
+    assert first_to_pass([1, 2]) == 0
+    assert first_to_pass([1, 2, 0]) is None
 
 
 @pytest.mark.slow

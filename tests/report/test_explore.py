@@ -8,7 +8,7 @@ import pytest
 
 from probing.models.load import load
 from probing.report import explore
-from probing.report.explore import EXAMPLE, LONGEST_CODE, explain
+from probing.report.explore import EXAMPLE, LONGEST_CODE, explained
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ def encoder():
 
 def test_rows_are_what_the_picture_says(encoder):
     """The best head and what it finds, by the page that `show` draws; the offset is the sample's."""
-    said, rows, picture = explain(encoder, EXAMPLE, "python", "If:if->test")
+    said, rows, picture = explained(encoder, EXAMPLE, "python", "If:if->test")
     assert said.startswith(f"Of {sum(row[1] for row in rows)} edges of {len(rows)} relations")
     by_name = {row[0]: row for row in rows}
     assert by_name["If:if->test"][1:4] == [1, "0-0", 1] or by_name["If:if->test"][3] == 1
@@ -43,7 +43,7 @@ def test_rows_are_what_the_picture_says(encoder):
     ],
 )
 def test_what_is_wrong_is_said(encoder, code, config, reason):
-    said, rows, picture = explain(encoder, code, config, None)
+    said, rows, picture = explained(encoder, code, config, None)
     assert said.startswith("This cannot be shown: ")
     assert reason in said
     assert (rows, picture) == ([], "")

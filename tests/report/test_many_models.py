@@ -97,7 +97,7 @@ def written(all_findings, tmp_path_factory):
         )
         patch.setattr(module, "read_findings", lambda *_, **__: all_findings)
         # figures take nearly all of the time
-        patch.setattr(figures, "drawn", lambda _: "<svg></svg>")
+        patch.setattr(figures, "svg_of", lambda _: "<svg></svg>")
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
 
 
@@ -129,7 +129,9 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
     scores = dict(findings.scores)
     for name in names:
         scores |= renamed(findings, name)
-    answer = headline.section([replace(findings, subjects=models, pairs=pairs, scores=scores)])
+    answer = headline.answer_section(
+        [replace(findings, subjects=models, pairs=pairs, scores=scores)]
+    )
     page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
     _, *rivals = page.locator(".answer > .texts p").all_inner_texts()
     assert len(rivals) == (count > 1)
@@ -176,7 +178,7 @@ def test_of_more_than_three_configs_the_sentence_gives_numbers(all_findings):
 def test_so_many_rows_are_shown_at_once(all_findings, most, filters, title, monkeypatch):
     """Of two configs with six models each."""
     monkeypatch.setattr(headline, "MOST_ROWS", most)
-    *_, table, figure = headline.section(all_findings * 2).parts
+    *_, table, figure = headline.answer_section(all_findings * 2).parts
     assert (table.filters, figure.title) == (filters, title)
 
 
@@ -185,7 +187,7 @@ def test_directions_are_not_mixed(all_findings):
     (findings,) = all_findings
     forward, backward = (of_direction(findings, name) for name in DIRECTIONS)
     assert headline.sentence([forward, backward]) == headline.sentence([forward])
-    both, alone = headline.models([forward, backward]), headline.models([forward])
+    both, alone = headline.models_table([forward, backward]), headline.models_table([forward])
     for table, shown in ((both, True), (alone, False)):
         assert ("--direction" in table.notes) == shown
         assert ("direction" in [column.name for column in table.columns]) == shown

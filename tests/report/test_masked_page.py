@@ -15,7 +15,7 @@ import probing
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.folder import read_split
 from probing.cli import main
-from probing.instruments.masking.restore import Part
+from probing.instruments.masking.restore import RestoredPart
 from probing.models.masked import MaskedModel
 from probing.report.show import restored_lines
 
@@ -132,7 +132,9 @@ def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
 )
 def test_lines_by_hand(parts, lines):
     """The lines of the source stay, and signs stand for what would not be seen."""
-    found = restored_lines([Part(**dict(zip(Part.model_fields, part))) for part in parts])
+    found = restored_lines(
+        [RestoredPart(**dict(zip(RestoredPart.model_fields, part))) for part in parts]
+    )
     assert [[tuple(piece) for piece in line] for line in found] == lines
 
 

@@ -16,7 +16,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES
 from probing import load, probe
-from probing.evidence.beyond import beyond
+from probing.evidence.beyond import beyond_offsets
 from probing.evidence.gather import find, gather
 from probing.instruments.attention.errors import analyse, save
 from probing.report import findings, folder
@@ -140,7 +140,7 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
     rows = {row["name"]: row for row in rows_of(written, "beyond") if of_java(row)}
     for one in evidence:
         row = rows[name_of(one)]
-        found = beyond(one.probed.validation.ledger, one.probed.test.ledger)
+        found = beyond_offsets(one.probed.validation.ledger, one.probed.test.ledger)
         told = [float(row[name]) for name in ("score", "score, low", "score, high")]
         hits = found.chosen.hits
         assert told == list(hits.mean("model").at(0)[:3])

@@ -20,7 +20,7 @@ from transformers import BertConfig, BertForMaskedLM
 from codesyntax_dataset import syntaxeval as published
 from codesyntax_dataset.errors import LedgerError
 from probing import mask, probe
-from probing.evidence.masked import FillerGain, Masked, comparable, gather
+from probing.evidence.masked import FillerGain, Masked, comparable_masked, gather_masked
 from probing.instruments.masking.result import MaskResult
 from probing.models.masked import MaskedModel
 from probing.report import syntaxeval
@@ -100,8 +100,10 @@ def copies_of(masked):
 
 def test_tables_say_what_the_evidence_does(masked, written):
     """Which is that of ledgers (`test_submission_masked.py`), on the functions that both models have."""
-    (group,) = comparable(sorted(masked.glob(RESULTS)))
-    models = {f"planted, max-length {of.result.settings.max_length}": of for of in gather(group)}
+    (group,) = comparable_masked(sorted(masked.glob(RESULTS)))
+    models = {
+        f"planted, max-length {of.result.settings.max_length}": of for of in gather_masked(group)
+    }
     copies = copies_of(masked)
     table = {
         (row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")
@@ -156,8 +158,8 @@ def test_p_of_one_result_is_corrected_over_node_types_and_outcomes(masked):
 
 def test_p_of_evidence_is_corrected_over_node_types_and_what_is_tested(masked):
     """Similarity, what is restored and log-probability: of each, three times that over node types."""
-    (group,) = comparable(sorted(masked.glob(RESULTS)))
-    for model in gather(group):
+    (group,) = comparable_masked(sorted(masked.glob(RESULTS)))
+    for model in gather_masked(group):
         for outcome in ("jaccard", "restored", "log_probability"):
             effects = model.effects[outcome]
             arms = [model.arms(kind, outcome) for kind in effects]
@@ -310,8 +312,8 @@ def test_trees_of_two_parsers_stand_apart(masked, tmp_path):
 def test_two_runs_of_a_job_that_differ_are_refused(masked, tmp_path):
     """Equal ones are shown once."""
     first, second = (shutil.copytree(masked, tmp_path / name) for name in ("first", "second"))
-    (group,) = comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))
-    assert len(gather(group)) == 2
+    (group,) = comparable_masked(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))
+    assert len(gather_masked(group)) == 2
     ledger = MaskResult.load(min(second.glob(RESULTS))).ledger
     ledger.rows["log_probability"] -= 1
     MaskResult.from_ledger(ledger).save(second)

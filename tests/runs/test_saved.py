@@ -18,7 +18,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.result import ProbeResult
 from probing.instruments.information.result import InformationLedger
 from probing.instruments.likelihood.result import PreferenceLedger, SurprisalLedger
-from probing.runs.saved import check_ours, found_at, path_from
+from probing.runs.saved import check_result_file, found_at, path_from
 
 RECORDED: dict[str, Any] = {
     "settings": {
@@ -239,17 +239,17 @@ def test_another_users_home_is_no_place(tmp_path):
 @pytest.mark.parametrize("text", ["", '{\n"format": 2', '{\n "format": 2,\n "instrument": 3}'])
 def test_a_result_replaces_a_result(text, tmp_path):
     (tmp_path / "file.json").write_text(text)
-    check_ours(tmp_path / "file.json")
-    check_ours(tmp_path / "none.json")
+    check_result_file(tmp_path / "file.json")
+    check_result_file(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("text", ["my notes", '{"format": 2}', '\n{\n"format": 2', " ", "{"])
 def test_a_result_replaces_nothing_else(text, tmp_path):
     (tmp_path / "file.json").write_text(text)
     with pytest.raises(LedgerError, match="is not a result, and would be replaced by one"):
-        check_ours(tmp_path / "file.json")
+        check_result_file(tmp_path / "file.json")
 
 
 def test_a_folder_is_not_replaced(tmp_path):
     with pytest.raises(LedgerError, match="cannot be replaced by a result"):
-        check_ours(tmp_path)
+        check_result_file(tmp_path)

@@ -15,7 +15,7 @@ from support.simulations.planted_heads import functions
 from codesyntax_dataset.errors import ArgumentError, UnknownName
 from probing import carry
 from probing.instruments.silencing.hits import BEST, MATCHED, WHOLE
-from probing.instruments.silencing.losses import hits, losses, system_of
+from probing.instruments.silencing.losses import hits, losses_by_share, system_of
 from probing.instruments.silencing.sets import (
     DELIMITER,
     DUPLICATE,
@@ -144,7 +144,7 @@ def test_heads_are_named_in_two_ways():
 
 @pytest.mark.slow
 def test_a_planted_head_carries_what_rests_on_it(result):
-    (of_share, of_own) = losses(result)
+    (of_share, of_own) = losses_by_share(result)
     (carried,) = of_share.carried
     best = next(of for of in result.sets if of.seeker == RELATION)
     assert best.heads == ((0, COPIER),)
@@ -223,7 +223,7 @@ def test_a_report_draws_what_is_lost(result):
     parts = carrying_parts(result)
     (drawn,) = [part for part in parts if isinstance(part, Figure)]
     assert "nats beyond matched heads" in drawn.svg
-    lost = next(iter(losses(result))).matrix
+    lost = next(iter(losses_by_share(result))).matrix
     assert {f"{cell.difference.value:+.2f}".replace("-", "−") for cell in lost} <= {
         *re.findall(r">([+−][0-9.]+)<", drawn.svg)
     }

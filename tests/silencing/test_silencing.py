@@ -54,7 +54,7 @@ from probing.report.silencing import (
     LESS,
     MOST,
     NOTHING,
-    verdict,
+    how_it_serves,
     verdicts,
 )
 from probing.runs import batches
@@ -172,7 +172,7 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind):
     assert (costs[OTHER][0] == 0).all()
     assert costs[OTHER][1][:, 0] == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
     assert (costs[OTHER][1][:, 1:] == 0).all()
-    said = {name: verdict(one) for name, one in silencing_effects(result).items()}
+    said = {name: how_it_serves(one) for name, one in silencing_effects(result).items()}
     assert said == {COPIED: MOST, OTHER: LESS}
     assert result.left_out["dependent not after its head token"] == (8 if kind == "next" else 0)
     assert result.run.predicts == kind
@@ -649,7 +649,7 @@ def test_verdicts():
         ALIKE: planted(0.1, 0.5, p=0.06),
         FEW: planted(0.1, 0.5, functions=5),
     }
-    assert {name: verdict(effect) for name, effect in found.items()} == {
+    assert {name: how_it_serves(effect) for name, effect in found.items()} == {
         name: name for name in found
     }
     del found[ALIKE]

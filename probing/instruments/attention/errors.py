@@ -58,7 +58,7 @@ from probing.runs.settings import Settings
 if TYPE_CHECKING:
     from probing.instruments.attention.probe import Probing
 
-CLASSES = (
+ERROR_CLASSES = (
     "no prediction",
     "bracket",
     "separator",
@@ -185,7 +185,7 @@ class ErrorAnalysis(Record):
         entries = self.rules[rule].values()
         return {
             name: sum(e.classes[name].errors for e in entries if name in e.classes)
-            for name in CLASSES
+            for name in ERROR_CLASSES
         }
 
     def to_json(self) -> str:
@@ -254,7 +254,7 @@ def analyse(
         layer, head = picked[RULES.index(rule), column].tolist()
         wrong = int((~hits).sum())
         classes = {}
-        for kind in CLASSES:
+        for kind in ERROR_CLASSES:
             if errors := counted[rule, relation, kind]:
                 classes[kind] = ClassErrors(errors=errors, share=100 * errors / wrong)
         return RelationErrors(

@@ -147,7 +147,7 @@ class Learned(NamedTuple):
 
     Weights of the `surface` baseline; and of all heads, by layer, direction and number, alone in
     `alone`, and beside the scores of the baseline in `beside`, where they are 0 if attention does
-    not lower the loss on unseen folds (`gains`). `outcome`: what the result says of the learning.
+    not lower the loss on unseen folds (`gains_enough`). `outcome`: what the result says of the learning.
     """
 
     surface: np.ndarray
@@ -237,7 +237,7 @@ def learn_surface(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]
     """Each relation from what needs no model, by nested sets of features.
 
     First by the smallest set, with weights near 0; then by each set, with weights near those that
-    all relations share. The last of these that `gains` over the one before is averaged with the
+    all relations share. The last of these that `gains_enough` over the one before is averaged with the
     first: what a set gains on a few repositories may not hold in others.
     """
     first = _fit_all(samples, "positions", None)
@@ -246,7 +246,7 @@ def learn_surface(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]
         for relation, fitted in _fit_all(
             samples, features, shared_weights(samples, features)
         ).items():
-            if gains(richest[relation].unseen - fitted.unseen, fitted.sample.function):
+            if gains_enough(richest[relation].unseen - fitted.unseen, fitted.sample.function):
                 richest[relation] = fitted
     return {relation: _averaged(first[relation], fitted) for relation, fitted in richest.items()}
 
@@ -354,7 +354,7 @@ def attend(
     return AttentionSample(gathered, np.concatenate(first) == edges.first[:, None, None, None])
 
 
-def gains(less: np.ndarray, function: np.ndarray) -> bool:
+def gains_enough(less: np.ndarray, function: np.ndarray) -> bool:
     """True if the loss of edges (E,) is lower by more than one standard error over functions
     (Breiman et al. 1984)."""
     _, function_numbers = np.unique(function, return_inverse=True)
@@ -378,7 +378,7 @@ def learn_attention(attention: AttentionSample, surface: SurfaceFit) -> Learned:
     if surface.missed.sum() >= LEAST_MISSED:
         both = replace(alone, offset=surface.scores)
         of_both = fit_over_folds(both, sample.fold, ATTENTION_PENALTIES, centres)
-        if gains(surface.unseen - of_both.unseen, sample.function):
+        if gains_enough(surface.unseen - of_both.unseen, sample.function):
             penalty = of_both.penalty
             beside = of_both.fit(both, none)
     hits = attention.hits[sample.edges].sum(axis=0)

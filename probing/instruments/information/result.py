@@ -218,7 +218,7 @@ class InformationResult(Result[InformationLedger]):
         }
 
 
-def counts(name: str, edges: int) -> bool:
+def counts_in_mean(name: str, edges: int) -> bool:
     """True if a relation with so many drawn edges is in the means."""
     return name not in NOT_IN_MEAN and edges >= LEAST_EDGES
 
@@ -240,7 +240,7 @@ def _relation_information(name: str, rows: np.ndarray) -> RelationInformation:
     return RelationInformation(
         edges=len(rows),
         functions=len(np.unique(rows["function"])),
-        in_mean=counts(name, len(rows)),
+        in_mean=counts_in_mean(name, len(rows)),
         best=100 * float((rows["best_rank"] == 0).mean()),
         **scores,
         floor=float(floor_bits(rows).mean()),

@@ -15,7 +15,7 @@ from probing.instruments.information import learn
 from probing.instruments.information.learn import SurfaceFit, SurfaceSample
 from probing.models import cache_dir
 
-_KIND = "what words and positions tell"
+_FILE_KIND = "what words and positions tell"
 
 _last: dict[str, dict[int, SurfaceFit]] = {}
 """The fits of the last samples, by their digest."""
@@ -25,7 +25,7 @@ def rival(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
     """`learn_surface`, or what it gave of the very same samples before."""
     known_by = digest(dict(samples))
     fits = _last.get(known_by) or cache_dir.made_of(
-        [_KIND, learn.SURFACE_PENALTIES, known_by],
+        [_FILE_KIND, learn.SURFACE_PENALTIES, known_by],
         ".npz",
         lambda: learn.learn_surface(samples),
         _write_fits,

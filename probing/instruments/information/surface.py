@@ -26,7 +26,7 @@ import numpy as np
 
 from probing.runs.data import Row, words_of
 
-FAR = 24
+FARTHEST_OFFSET = 24
 """Up to this distance, in tokens, each offset has a weight of its own."""
 
 FREQUENT = 120
@@ -53,7 +53,7 @@ _POSITIONS = (
     4,
     _POWERS,
     _POWERS,
-    2 * FAR + 3,
+    2 * FARTHEST_OFFSET + 3,
     2 * _POWERS,
     *(2 * most + 1 for most in (_LINES, _COLUMNS, _BRACKETS)),
     2,
@@ -117,7 +117,7 @@ def _by_distance(most: int) -> tuple[np.ndarray, np.ndarray]:
     """What distances in tokens from -most to most tell: codes (2, distances) and values (distances,
     4)."""
     distance = np.arange(-most, most + 1)
-    offset = np.clip(distance, -FAR - 1, FAR + 1) + FAR + 1
+    offset = np.clip(distance, -FARTHEST_OFFSET - 1, FARTHEST_OFFSET + 1) + FARTHEST_OFFSET + 1
     return np.stack([offset, _power(distance) + _POWERS * (distance > 0)]), np.stack(
         _smooth(distance), 1
     )
@@ -277,7 +277,7 @@ class Surface:
             bracket,
             commas,
         ]
-        distance = np.clip(here - head, -FAR, FAR)
+        distance = np.clip(here - head, -FARTHEST_OFFSET, FARTHEST_OFFSET)
         grams = [
             hashed(4096, 1, known[head], known),
             hashed(2048, 2, np.append(known[1:], NO_WORD)[head], back),

@@ -33,7 +33,7 @@ LEAST_PAIRS = 25
 SCORES = ("whole", "place")
 """Which sub-tokens of a text count: all, or those in which the two texts differ."""
 
-SURFACE = 60
+MOST_BY_SURFACE = 60
 """Where the surface rival is right in more percent of its pairs, a phenomenon needs no syntax."""
 
 UNKNOWN = -1
@@ -152,7 +152,7 @@ class Accuracy(Record):
 
     @property
     def needs_no_syntax(self) -> bool:
-        return self.surface is not None and self.surface > SURFACE
+        return self.surface is not None and self.surface > MOST_BY_SURFACE
 
 
 class MeanAccuracy(Record):

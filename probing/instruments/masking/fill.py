@@ -81,7 +81,7 @@ class Passes(Batches, ABC, Generic[Placed]):
         distinct: dict[Hashable, Placed] = {}
         asked = []
         for group in groups:
-            asked.append([[(key_of(item), item) for item in self.passes(text)] for text in group])
+            asked.append([[(pass_key(item), item) for item in self.passes(text)] for text in group])
             distinct |= dict(chain.from_iterable(asked[-1]))
         if self.LONGEST_FIRST:
             distinct = dict(sorted(distinct.items(), key=lambda item: -len(item[1].ids)))
@@ -105,7 +105,7 @@ class Passes(Batches, ABC, Generic[Placed]):
         return send(rows, self.model.device), send(columns.astype(np.int64), self.model.device)
 
 
-def key_of(item: Any) -> Hashable:
+def pass_key(item: Any) -> Hashable:
     """What equal passes share."""
     return tuple(
         sha256(part.tobytes()).digest() if isinstance(part, np.ndarray) else part for part in item

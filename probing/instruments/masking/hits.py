@@ -11,7 +11,7 @@ from probing.stats.hits import SHARE_UNIT, Hits
 ARMS = T1, T0 = "T1", "T0"
 """The nodes of the type are masked; its controls are, of which a function has the mean."""
 
-EFFECT = ARMS
+BOTH_ARMS = ARMS
 """The effect of masking a node type: T1 less T0."""
 
 TESTED = 3
@@ -20,7 +20,7 @@ and log-probability. The similarities count as one, being of the same trees."""
 
 UNITS = dict.fromkeys(OUTCOMES, SHARE_UNIT) | {"log_probability": "nats"}
 
-_COUNTS = {"restored": HITS, "commonest": "commonest"}
+_COUNTED = {"restored": HITS, "commonest": "commonest"}
 """Outcome -> the column that counts the masked sub-tokens."""
 
 
@@ -41,8 +41,8 @@ def hits(result: MaskResult) -> dict[str, Hits]:
         }
         sums: dict[str, np.ndarray] = {}
         for filler, column in columns.items():
-            counted = column in _COUNTS
-            values = rows[_COUNTS[column]] / rows["masked"] if counted else rows[column]
+            counted = column in _COUNTED
+            values = rows[_COUNTED[column]] / rows["masked"] if counted else rows[column]
             values = values.reshape(len(first), -1)
             sums |= {f"{filler}{T1}": values[:, 0], f"{filler}{T0}": values[:, 1:].mean(axis=1)}
         known = ~np.isnan(list(sums.values())).any(axis=0)
@@ -52,7 +52,7 @@ def hits(result: MaskResult) -> dict[str, Hits]:
             {system: values[None, known] for system, values in sums.items()},
             (outcome,),
             unit=UNITS[outcome],
-            families={EFFECT: TESTED},
+            families={BOTH_ARMS: TESTED},
             repositories=result.ledger.repositories,
         )
     return measured

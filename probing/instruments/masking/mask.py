@@ -205,8 +205,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             raise ArgumentError(
                 f"rate is {self.rate}, expected a share of the nodes above 0, at most 1"
             )
-        if self.control not in masking.CONTROLS:
-            raise UnknownName("control", self.control, masking.CONTROLS)
+        if self.control not in masking.MASKED_IN_T0:
+            raise UnknownName("control", self.control, masking.MASKED_IN_T0)
         if self.control == masking.SPANS and self.protocol == masking.PUBLISHED:
             raise ArgumentError(
                 f"the protocol {self.protocol} has the control {masking.SUB_TOKENS}: use another protocol, or that one"

@@ -31,10 +31,10 @@ from probing.instruments.masking.result import NO_NODE, NO_PLACE, NOTHING_MASKED
 from probing.models.subtokens import check_language, encode
 
 CURRENT, PUBLISHED, INFILLING = "current", "published", "infilling"
-PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
+MASKING_PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
 
 SUB_TOKENS, SPANS = "sub-tokens", "spans"
-CONTROLS = (SUB_TOKENS, SPANS)
+MASKED_IN_T0 = (SUB_TOKENS, SPANS)
 """What a control masks: as many random sub-tokens, as in the study, or random spans as long as the
 nodes, outside of them."""
 
@@ -172,8 +172,8 @@ class Masker:
         *,
         protocol: str = CURRENT,
     ):
-        if protocol not in PROTOCOLS:
-            raise UnknownName("protocol", protocol, PROTOCOLS)
+        if protocol not in MASKING_PROTOCOLS:
+            raise UnknownName("protocol", protocol, MASKING_PROTOCOLS)
         self.node_types = checked_node_types(language, node_types)
         check_language(tokenizer, type(tokenizer).__name__, language)
         self.tokenizer, self.language, self.protocol = tokenizer, language, protocol

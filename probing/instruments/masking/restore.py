@@ -25,7 +25,7 @@ _UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
 _SAMPLE = "def f(x):\n\tif x:\n        return [x,  x]\n"
 
 
-class Part(Record):
+class RestoredPart(Record):
     """A stretch of a function, and the text that stands there when it is restored.
 
     `masked`: how many of its sub-tokens were masked, 0 between masks; `right`: how many of these
@@ -76,7 +76,9 @@ class Restorer:
             return self._decode([number for number in ids.tolist() if number not in ends])
         return "".join(part.text for part in self.parts(function, positions, predicted))
 
-    def parts(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> list[Part]:
+    def parts(
+        self, function: Maskable, positions: np.ndarray, predicted: np.ndarray
+    ) -> list[RestoredPart]:
         """The same text of the protocol `current` in parts, each with what becomes of its masked
         sub-tokens."""
         extents = self._extents(function)
@@ -108,7 +110,9 @@ class Restorer:
             hidden = [position for position in run if position in new_ids]
             if text or source or hidden:
                 right = sum(new_ids[position] == true[position] for position in hidden)
-                parts.append(Part(source=source, text=text, masked=len(hidden), right=right))
+                parts.append(
+                    RestoredPart(source=source, text=text, masked=len(hidden), right=right)
+                )
             end_before = last
 
         for run in _replaced_runs(extents, new_ids.keys(), together=self._spells_space):

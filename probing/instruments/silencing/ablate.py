@@ -18,7 +18,7 @@ from codesyntax_dataset.arguments import Natural, Positive, StrPath, checked
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.probe import Probing, default_direction
 from probing.instruments.masking.fill import Copy
-from probing.instruments.silencing.choose import choose
+from probing.instruments.silencing.choose import choose_heads
 from probing.instruments.silencing.result import (
     LEFT_OUT,
     LOSS_DECIMALS,
@@ -180,7 +180,7 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
         test = run(self.probing, self.probes)
         chosen = None
         if validation is not None and test is not None:
-            chosen = choose(validation, test, self.draws, self.seed)
+            chosen = choose_heads(validation, test, self.draws, self.seed)
         return self.session.processes.share(chosen)
 
     def prepare(self) -> Prepared[SilencedFunction]:

@@ -18,7 +18,7 @@ from codesyntax_dataset.languages import language_of, variant_of
 from probing.instruments.attention.probe import Probing, default_direction
 from probing.instruments.likelihood.likelihood import changed
 from probing.instruments.likelihood.result import DECIMALS
-from probing.instruments.masking.fill import Copy, key_of
+from probing.instruments.masking.fill import Copy, pass_key
 from probing.instruments.silencing import sets
 from probing.instruments.silencing.ablate import REFERENCE
 from probing.instruments.silencing.carried import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SHARES = (1, 5, 10)
 """Percent of all heads that are silenced together."""
 
-DRAWS = 20
+DRAWN_SETS = 20
 """Sets of other heads that each set of best ones is compared with."""
 
 
@@ -56,7 +56,7 @@ def carry(
     relations: Sequence[str] | None = None,
     heads: Sequence[Any] = (),
     shares: Sequence[int] = SHARES,
-    draws: Positive = DRAWS,
+    draws: Positive = DRAWN_SETS,
     seed: Natural = 0,
     stand_in: str = MEAN,
     revision: str | None = None,
@@ -182,7 +182,7 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
     relations: tuple[str, ...] | None = None
     own: tuple[tuple[int, int], ...] = ()
     shares: tuple[int, ...] = SHARES
-    draws: int = DRAWS
+    draws: int = DRAWN_SETS
     seed: int = 0
     stand_in: str = MEAN
 
@@ -303,12 +303,12 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
 
     def run(self, part: Sequence[ReadPair], bar: tqdm) -> CarryingLedger:
         silenced = [(), *(heads.heads for heads in self.provenance.sets)]
-        texts = {key_of(text): text for pair in part for text in (pair.good, pair.bad)}
+        texts = {pass_key(text): text for pair in part for text in (pair.good, pair.bad)}
         found = dict(zip(texts, self._predictor.find([*texts.values()], silenced)))
         cells = []
         for pair in part:
             sums = [
-                found[key_of(text)].sum(axis=1).round(DECIMALS) for text in (pair.good, pair.bad)
+                found[pass_key(text)].sum(axis=1).round(DECIMALS) for text in (pair.good, pair.bad)
             ]
             cells += [
                 (pair.index, number, *pair.about, *both) for number, both in enumerate(zip(*sums))

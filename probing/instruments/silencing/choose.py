@@ -15,7 +15,9 @@ from probing.instruments.silencing.result import Chosen, HeadPlace
 from probing.stats.intervals import FEW_CLUSTERS, paired_p, rejected
 
 
-def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
+def choose_heads(
+    validation: ProbeResult, test: ProbeResult, draws: int, seed: int
+) -> dict[str, Chosen]:
     """The heads of each relation of `test` that are best beyond the best offset, on every other
     function of `validation`, with the scores of the best on test, and the heads that they are
     compared with.

@@ -123,7 +123,7 @@ class Losses(NamedTuple):
     permutation_p: float
 
 
-def losses(result: CarryingResult) -> Iterator[Losses]:
+def losses_by_share(result: CarryingResult) -> Iterator[Losses]:
     """What minimal pairs lose without the heads of each seeker, by share."""
     rows = _by_pair(result)
     harm = _harm(rows)

@@ -14,7 +14,7 @@ import numpy as np
 from support.attacks.attack import Attack, attacks
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.beyond import Beyond, beyond
+from probing.evidence.beyond import Beyond, beyond_offsets
 from probing.evidence.protocols import choose
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import best_offsets, is_hard
@@ -166,7 +166,7 @@ def losses_on_validation_elect_the_best_heads(test, validation):
 
 
 def scored_beyond(test: RankLedger, validation: RankLedger) -> Beyond:
-    score = beyond(validation, test)
+    score = beyond_offsets(validation, test)
     assert score is not None
     return score
 

@@ -13,7 +13,7 @@ from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT
 from probing import ablate, probe
 from probing.instruments.silencing.hits import silencing_effects
 from probing.report.findings import Findings, read_findings
-from probing.report.silencing import MOST, verdict
+from probing.report.silencing import MOST, how_it_serves
 
 RELATION = "If:if->test"
 _LETTERS = 24
@@ -78,7 +78,7 @@ def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool
         "probe": _finds(findings, subject.name, HELD_OUT, copier),
         "beyond": _finds(findings, subject.name, BEYOND_OFFSET, copier),
         "ablate": RELATION in effects
-        and verdict(effects[RELATION]) == MOST
+        and how_it_serves(effects[RELATION]) == MOST
         and silenced.heads[RELATION].best == (0, copier),
     }
 
