@@ -19,7 +19,8 @@ def test_rows_become_columns():
     """Two functions with three edges, and one without; relations are numbered as they come."""
     rows = [(4, row(9, ("b", 0, 1, 2), ("a", 3, 4, 4))), (5, row(3)), (7, row(5, ("b", 1, 2, 4)))]
     table = EdgeTable.from_rows(rows)
-    assert table.relations == ["b", "a"] and len(table) == 3
+    assert table.relations == ["b", "a"]
+    assert len(table) == 3
     assert {name: column.tolist() for name, column in table.columns.items()} == {
         "function": [4, 4, 7],
         "relation": [0, 1, 0],

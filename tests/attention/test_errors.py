@@ -168,7 +168,8 @@ def test_attended_kinds_are_those_of_eager_maps(task, eager, short):
                     expected[place][kinds[function.index][weights[reader].argmax()]] += 1
     assert attended.shape == (task.encoder.layers, task.encoder.heads, len(TOKEN_KINDS))
     assert np.abs(attended - expected).sum() <= 4  # two weights that rounding cannot tell apart
-    assert (attended.sum(axis=2) == expected.sum(axis=2)).all() and attended.sum() > 100
+    assert (attended.sum(axis=2) == expected.sum(axis=2)).all()
+    assert attended.sum() > 100
 
 
 @pytest.mark.slow

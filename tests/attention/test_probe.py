@@ -500,7 +500,8 @@ def test_the_lock_of_a_run_is_released_when_it_ends(
     monkeypatch.setattr(filelock, "FileLock", remembered)
     probe(tiny_model, fewer_functions, "python", limit=4, output=tmp_path)
     (lock,) = [lock for lock in locks if lock.lock_file.endswith("lock.0")]
-    assert not lock.is_locked and lock.lock_counter == 0
+    assert not lock.is_locked
+    assert lock.lock_counter == 0
 
 
 def test_two_processes_give_the_bytes_of_one(
@@ -533,7 +534,8 @@ def test_a_finished_result_can_be_used_when_it_was_written_again(
     first = probe(tiny_model, fewer_functions, limit=2, output=tmp_path)
     monkeypatch.setenv("CODESYNTAX_CACHE", cache and str(tmp_path / cache))
     again = probe(tiny_model, fewer_functions, limit=2, output=tmp_path)
-    assert again.ledger.digest() == first.ledger.digest() and again.to_json() == first.to_json()
+    assert again.ledger.digest() == first.ledger.digest()
+    assert again.to_json() == first.to_json()
 
 
 def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, result, tmp_path):
@@ -575,7 +577,9 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, fewer_functions, resu
 )
 def test_runs_that_cannot_be_asked_for_any_more_are_not_read(result, name, value, reason):
     said = result.to_json().split('"versions"')[0]
-    assert "weights" not in said and '"pool"' not in said and "|pool:sum-mean|" in said
+    assert "weights" not in said
+    assert '"pool"' not in said
+    assert "|pool:sum-mean|" in said
     header = json.loads(json.dumps(result.ledger.settings))
     header["settings"][name] = value
     forged = dataclasses.replace(result.ledger, settings=header)

@@ -240,5 +240,6 @@ def test_kinds_of_attended_tokens_are_counted_alike_for_functions_that_are_read_
         return len(listener.groups), listener.attended.numpy()
 
     groups, together = counted(range(6), 1 << 20)
-    assert groups < 6 and together.sum() > 10
+    assert groups < 6
+    assert together.sum() > 10
     assert (together == sum(counted([index], 1 << 20)[1] for index in range(6))).all()

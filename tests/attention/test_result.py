@@ -25,7 +25,8 @@ def result(tiny_model, dataset_folder):
 @pytest.mark.slow
 def test_its_text_is_short_and_says_what_was_probed(result):
     first, signature = repr(result).splitlines()
-    assert "tiny on codesyntax@" in first and "PARTIAL: first 6 functions" in first
+    assert "tiny on codesyntax@" in first
+    assert "PARTIAL: first 6 functions" in first
     assert signature == result.signature
     assert len(repr(result.ledger)) < 100
 
@@ -44,7 +45,8 @@ def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(resu
     shown = {line[0]: line[-6] for line in lines if line and line[0] in result.relations}
     assert {name for name, head in shown.items() if head != "-"} == found
     (mean,) = [line for line in lines if line[:2] == ["mean", "of"]]
-    assert mean[2] == str(len({*names} - {*NOT_IN_MEAN})) and mean[4] == in_mean
+    assert mean[2] == str(len({*names} - {*NOT_IN_MEAN}))
+    assert mean[4] == in_mean
     ledger, offsets = result.ledger, {}
     for name in {*names}:
         distances = Counter((ledger.first - ledger.head)[names == name].tolist())
@@ -60,7 +62,8 @@ def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(resu
 
 def test_numbers_are_keys_too(result):
     relation = result.relations["Call:func->args"]["first"]
-    assert relation[3] is relation["3"] and result.scores["last"][20] == result.scores["last"]["20"]
+    assert relation[3] is relation["3"]
+    assert result.scores["last"][20] == result.scores["last"]["20"]
     for k in (0, 21, 1.0, None):
         with pytest.raises(KeyError):
             relation[k]
@@ -94,7 +97,8 @@ def test_equal_is_what_has_the_same_ranks_and_settings(
     result, tiny_model, dataset_folder, tmp_path
 ):
     loaded = probing.load(result.save(tmp_path))
-    assert loaded == result and loaded.ledger.digest() == result.ledger.digest()
+    assert loaded == result
+    assert loaded.ledger.digest() == result.ledger.digest()
     changed = np.array(loaded.ledger.ranks)
     changed[0, 0, 0, 0] ^= 1
     assert ProbeResult.from_ledger(dataclasses.replace(loaded.ledger, ranks=changed)) != result

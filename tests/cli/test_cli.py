@@ -59,7 +59,8 @@ def test_results_are_scored_and_compared_without_what_takes_long_to_import(evide
         "print('imported:', sorted(heavy & set(sys.modules)))"
     )
     done = python(code, tmp_path)
-    assert "T1" in done.stdout and "Difference" in done.stdout
+    assert "T1" in done.stdout
+    assert "Difference" in done.stdout
     assert done.stdout.endswith("imported: []\n")
 
 
@@ -74,9 +75,8 @@ def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
         "no --data, and no dataset in the folder codesyntax: building the embedded sample there"
         in done.stderr
     )
-    assert (
-        tmp_path / "codesyntax/python/test.parquet"
-    ).exists() and "/validation: " not in done.stdout
+    assert (tmp_path / "codesyntax/python/test.parquet").exists()
+    assert "/validation: " not in done.stdout
     first, title, *table = done.stdout.splitlines()
     assert first.startswith("With one guess, the attention heads of tiny find ")
     assert first.count(". ") == 1
@@ -90,7 +90,8 @@ def test_the_first_habit_works(tiny_model, tmp_path, monkeypatch):
         assert [told in line for line in table].count(True) == 1
     assert "next: the same with --output FOLDER, and `codesyntax report FOLDER`" in done.stderr
     again = run("probe", tiny_model, "--limit 20")
-    assert "no --data" not in again.stderr and again.stdout == done.stdout
+    assert "no --data" not in again.stderr
+    assert again.stdout == done.stdout
 
 
 @pytest.mark.slow
@@ -108,7 +109,8 @@ def test_what_ran_before_an_error_is_printed(tiny_model, dataset_folder, monkeyp
     configs = "--config python --config java"
     done = run("probe", tiny_model, "--data", dataset_folder, configs, "--limit 4", status=1)
     assert "no java" in done.stderr
-    assert "/test (PARTIAL" in done.stdout and "published top-k UAS" in done.stdout
+    assert "/test (PARTIAL" in done.stdout
+    assert "published top-k UAS" in done.stdout
 
 
 @pytest.mark.slow
@@ -127,7 +129,8 @@ def test_a_folder_of_code_is_measured_at_once(tiny_model, tmp_path, monkeypatch)
     )
     assert first.stdout == second.stdout
     settings = json.loads(first.stdout)["settings"]
-    assert settings["data"].startswith("codesyntax-code@") and settings["split"] == "test"
+    assert settings["data"].startswith("codesyntax-code@")
+    assert settings["split"] == "test"
     (tmp_path / "alone").mkdir()
     (tmp_path / "code/one.py").rename(tmp_path / "alone/one.py")
     one_split = run("probe", tiny_model, "--data alone")
@@ -230,15 +233,14 @@ def test_demo_runs(tmp_path, monkeypatch):
         )
     result = run("demo --output", tmp_path / "demo")
     finding, *rest = result.stdout.splitlines()
-    assert (
-        finding.startswith(
-            "On 3 functions, too few for a claim, with one guess, the attention heads of"
-        )
-        and EMBEDDED in finding
+    assert finding.startswith(
+        "On 3 functions, too few for a claim, with one guess, the attention heads of"
     )
+    assert EMBEDDED in finding
     assert str((tmp_path / "demo/report/index.html").resolve()) in rest  # on a line of its own
     assert len(rest) < 30
     page = (tmp_path / "demo/report/index.html").read_text("utf-8")
-    assert "Masked syntax" in page and "control spans" in page
+    assert "Masked syntax" in page
+    assert "control spans" in page
     assert "codesyntax probe microsoft/codebert-base" in result.stdout
     assert (tmp_path / "demo/codesyntax/README.md").exists()

@@ -63,10 +63,12 @@ def test_one_model_that_is_gone_does_not_end_verify(elsewhere):
     shutil.rmtree(elsewhere / "models/one")
     tests = results(elsewhere)
     (said,) = run("errors", tests[0], status=1).stderr.splitlines()
-    assert said.startswith("Error: ") and "the model one of " in said
+    assert said.startswith("Error: ")
+    assert "the model one of " in said
     assert said.endswith("give its location with --model")
     said = run("verify", *tests, "--functions 2 --seed 0", status=3).stdout
-    assert "give its location with --model" in said and "accepted" in said
+    assert "give its location with --model" in said
+    assert "accepted" in said
     run("errors", tests[0], "--model", elsewhere / "models/two")  # the same weights
 
 

@@ -99,7 +99,8 @@ def test_a_mistake(folder, before, monkeypatch, line):
     assert done.exit_code == status, done.output
     assert done.exception is None or isinstance(done.exception, SystemExit)
     *usage, said = done.stderr.strip().splitlines()
-    assert said.startswith("Error: ") and words in said
+    assert said.startswith("Error: ")
+    assert words in said
     says_steps = line.startswith("report ") or "building" in usage[0] if usage else True
     assert says_steps or (status == 2 and usage[0].startswith("Usage: "))
     assert done.stdout == ""

@@ -191,7 +191,8 @@ def test_only_some_functions_are_in_memory_at_a_time(
     monkeypatch.setattr(shards, "SHARD", 8)
     source = codesearchnet([FIRST] * 400, [SECOND])
     build(source, ["python"], output, num_proc=num_proc)
-    assert len(found) == 401 and max(found) <= 8 * most
+    assert len(found) == 401
+    assert max(found) <= 8 * most
 
 
 @pytest.mark.slow
@@ -338,7 +339,8 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
         build(path, ["python"], tmp_path / Path(path).name / "out").configs["python"]
         for path in (source, again, swapped, moved)
     ]
-    assert reports[0].digest == reports[1].digest and reports[0].version == reports[1].version
+    assert reports[0].digest == reports[1].digest
+    assert reports[0].version == reports[1].version
     assert (
         len({report.digest for report in reports})
         == len({report.version for report in reports})
@@ -400,9 +402,8 @@ def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path, output):
 def test_a_source_without_validation_functions_has_no_such_split_and_says_what_that_means(tmp_path):
     report = build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
     lack = "no validation split: held-out scores need it to choose attention heads"
-    assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in card_of(
-        tmp_path / "codesyntax"
-    )
+    assert f"  warning: {lack}" in report.text()
+    assert f"`python` has {lack}" in card_of(tmp_path / "codesyntax")
     assert list(load(tmp_path)) == ["test"]
 
 

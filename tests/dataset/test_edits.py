@@ -123,12 +123,12 @@ def test_literals_keep_their_escapes_and_lengths(language):
     assert len(code) == len(CODE[language])
     assert names(code, language) == names(CODE[language], language)
     assert edges == annotate(CODE[language], language).edges
-    assert "http" not in code and "none" not in code and "30" not in code
-    assert (
-        code.count("\\n") == 1
-        and ("0x10" in code) == (language == "python")
-        and ("100L" in code) == (language == "java")
-    )
+    assert "http" not in code
+    assert "none" not in code
+    assert "30" not in code
+    assert code.count("\\n") == 1
+    assert ("0x10" in code) == (language == "python")
+    assert ("100L" in code) == (language == "java")
 
 
 @BOTH
@@ -186,7 +186,8 @@ def lines(*statements, times=30):
 def test_brackets_are_up_to_three_and_in_one_line():
     code, _ = edit(lines("x = a", "x = g(\n        b\n    )"), "python", "brackets")
     assert {*re.findall(r"x = (\(*)a", code)} == {"", "(", "((", "((("}
-    assert {*re.findall(r"x = (.*)g\(", code)} == {""} and "((b))\n" in code
+    assert {*re.findall(r"x = (.*)g\(", code)} == {""}
+    assert "((b))\n" in code
 
 
 def test_arguments_stand_behind_the_first_of_a_line():
@@ -205,9 +206,11 @@ def test_arguments_stand_behind_the_first_of_a_line():
 def test_statements_stand_behind_those_that_do_not_end_empty():
     code, _ = edit(lines("g()", "x = [ ]", "x = {}", "g(a)"), "python", "distance")
     assert code.endswith("\n    a\n")  # and what ends the function
-    assert code.count("g()\n") == 30 and not re.search(r"x = .*; pass", code)
+    assert code.count("g()\n") == 30
+    assert not re.search(r"x = .*; pass", code)
     numbers = [line.count("; pass") for line in code.splitlines() if re.search(r"g\(+a", line)]
-    assert len(numbers) == 30 and {*numbers} == {1, 2, 3, 4, 5}
+    assert len(numbers) == 30
+    assert {*numbers} == {1, 2, 3, 4, 5}
 
 
 PHP = """\
@@ -252,7 +255,8 @@ def test_names_keep_the_signs_and_the_case_of_their_kind(code, language, words, 
         )
     )
     assert re.sub(pattern, lambda found: renamed[found[0]], code) == after
-    assert len(set(renamed.values())) == len(words) and not set(renamed.values()) & set(words)
+    assert len(set(renamed.values())) == len(words)
+    assert not set(renamed.values()) & set(words)
     assert [word[0].isupper() for word in renamed.values()] == [
         word[0].isupper() for word in renamed
     ]
@@ -505,7 +509,8 @@ def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code
 @pytest.mark.parametrize("name", ["brackets", "distance"])
 def test_an_interface_before_super_has_no_brackets(name):
     code = edit("int f(int x) { return Shape.super.area(x) + Shape.super.side; }", "java", name)[0]
-    assert "return Shape.super.area((" in code and "+ Shape.super.side" in code
+    assert "return Shape.super.area((" in code
+    assert "+ Shape.super.side" in code
 
 
 @pytest.mark.parametrize("name", ["brackets", "distance"])
@@ -513,7 +518,8 @@ def test_a_name_before_a_sign_becomes_no_cast(name):
     """Of `(a.b) - c` among arguments, the grammar of Java says that `-c` is cast."""
     code = "void f() {" + " g(a.b - c, d + e);" * 20 + " }"
     edited, _ = edit(code, "java", name)
-    assert not re.search(r"\([a-z.]+\) [-+] ", edited) and (name == "distance" or "(c)" in edited)
+    assert not re.search(r"\([a-z.]+\) [-+] ", edited)
+    assert name == "distance" or "(c)" in edited
 
 
 @pytest.mark.parametrize(
@@ -531,7 +537,8 @@ def test_a_name_before_a_sign_becomes_no_cast(name):
 def test_what_grammars_misread_gets_no_brackets(language, code, kept):
     """Of PHP's `(Double::X)`, a cast; and of `a && b!.c` in TypeScript, what `!` belongs to."""
     edited, _ = edit(code, language, "brackets")
-    assert edited.count(kept) == 20 and edited != code
+    assert edited.count(kept) == 20
+    assert edited != code
 
 
 def test_names_with_syntax_of_their_own_are_no_new_names_in_go():
@@ -562,7 +569,8 @@ def test_words_of_the_language_or_of_the_function_become_no_names(monkeypatch):
 def test_fields_of_names_that_the_function_does_not_have_stay():
     code = 'def f(x, name):\n    return "{name} {other}".format(**x)\n'
     after = edit(code, "python", "rename-words")[0]
-    assert re.search(r', (\w+)\):\n    return "\{\1\} \{other\}"', after) and "name" not in after
+    assert re.search(r', (\w+)\):\n    return "\{\1\} \{other\}"', after)
+    assert "name" not in after
 
 
 def test_a_name_without_a_letter_stays():
@@ -655,7 +663,8 @@ int f(int x) {
 def test_java_s_words_of_today_are_no_names(variant):
     for name in RENAMINGS:
         code, _ = edit(SWITCH, "java", name, variant)
-        assert len(re.findall(r"\b(?:record|var|yield)\b", code)) == 5 and "P(" not in code
+        assert len(re.findall(r"\b(?:record|var|yield)\b", code)) == 5
+        assert "P(" not in code
 
 
 @both_variants
@@ -666,8 +675,10 @@ def test_labels_of_cases_stay_different(variant):
 
 def test_literals_keep_names_of_characters_and_fields():
     code, _ = edit(FIELDS, "python", "literals")
-    assert '"\\N{BULLET} ' in code and " tail" not in code
-    assert '"{name} ' in code and "'%(name)s'" in code
+    assert '"\\N{BULLET} ' in code
+    assert " tail" not in code
+    assert '"{name} ' in code
+    assert "'%(name)s'" in code
     assert (
         '"\\u{FADE} '
         in edit('function f() { return "\\u{FADE} tail"; }', "javascript", "literals")[0]

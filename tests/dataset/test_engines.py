@@ -90,9 +90,12 @@ def test_a_ray_that_we_start_lets_nobody_else_in(ray):
         assert ray.environment["RAY_AUTH_MODE"] == "token"
         tokens.append(ray.environment["RAY_AUTH_TOKEN"])
         assert len(bytes.fromhex(tokens[-1])) == 32
-    assert tokens[0] != tokens[1] and len(ray.ended) == 2
+    assert tokens[0] != tokens[1]
+    assert len(ray.ended) == 2
     (given, named), _ = ray.began
-    assert given == ("local",) and named["num_cpus"] == 3 and named["include_dashboard"] is False
+    assert given == ("local",)
+    assert named["num_cpus"] == 3
+    assert named["include_dashboard"] is False
     assert named["object_store_memory"] == 256 * 2**20
     os.environ["RAY_AUTH_TOKEN"] = "ours"
     with shards.engine("ray", None):
@@ -106,7 +109,9 @@ def test_a_cluster_has_its_own_token(ray):
         with shards.engine("ray", None):
             assert not {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"} & ray.environment.keys()
     ((given, named),) = ray.began
-    assert given == (address,) and "num_cpus" not in named and ray.ended
+    assert given == (address,)
+    assert "num_cpus" not in named
+    assert ray.ended
 
 
 @pytest.mark.slow

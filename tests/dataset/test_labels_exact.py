@@ -155,7 +155,8 @@ def test_interpolation_adds_what_is_inside_of_strings_and_nothing_else(language)
             )
         if not strings:
             assert opened == whole
-    assert functions[True] > 0 and functions[False] > 0
+    assert functions[True] > 0
+    assert functions[False] > 0
 
 
 def names_and_nodes(tree):

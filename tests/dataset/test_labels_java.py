@@ -306,7 +306,8 @@ def test_code_that_does_not_compile_has_labels_or_is_refused(words, variant):
     try:
         annotation = check(annotate(code, "java", variant), code)
     except ParseError as refused:
-        assert refused.line == 1 and 0 <= refused.column <= len(code)
+        assert refused.line == 1
+        assert 0 <= refused.column <= len(code)
     else:
         assert annotation.edges[0] == ("children:parent->child", 3, 5, 5)  # in the type a.B
 

@@ -61,14 +61,11 @@ def test_golden_pairs_are_found_and_certified(language):
         native = programs.native(language)
         for pair in pairs:
             assert (pair.relation or "-", pair.distance) == (relation or "-", distance), bad
-            assert (
-                pair.good == good
-                and pair.bad == good[: pair.start] + changed(pair) + good[pair.end :]
-            )
+            assert pair.good == good
+            assert pair.bad == good[: pair.start] + changed(pair) + good[pair.end :]
             by, _, name = pair.certified.partition("+")
-            assert by in ("tree-sitter", "rule") and name == (
-                NATIVE[language].parser if native else ""
-            )
+            assert by in ("tree-sitter", "rule")
+            assert name == (NATIVE[language].parser if native else "")
 
 
 def changed(pair):
@@ -93,11 +90,11 @@ def test_pairs_differ_in_one_place_and_only_the_valid_text_parses(language):
     native = programs.native(language)
     for pair in found:
         cut = len(pair.bad) - (len(pair.good) - pair.end)
-        assert (
-            pair.good[: pair.start] == pair.bad[: pair.start]
-            and pair.good[pair.end :] == pair.bad[cut:]
-        )
-        assert pair.good != pair.bad and pair.distance >= FAR and pair.depth >= 0
+        assert pair.good[: pair.start] == pair.bad[: pair.start]
+        assert pair.good[pair.end :] == pair.bad[cut:]
+        assert pair.good != pair.bad
+        assert pair.distance >= FAR
+        assert pair.depth >= 0
         assert not parse_framed(pair.good, language)[0].root_node.has_error
         assert (
             pair.certified.startswith("rule")
@@ -215,9 +212,8 @@ def test_without_a_native_parser_the_column_says_so(monkeypatch):
     said = [
         (pair.certified, pair.refused_by) for pair in minimal_pairs(good, "java") if pair.bad == bad
     ]
-    assert said == [("rule", "compiler")] and not any(
-        pair.prefix for pair in minimal_pairs(good, "java")
-    )
+    assert said == [("rule", "compiler")]
+    assert not any(pair.prefix for pair in minimal_pairs(good, "java"))
 
 
 @pytest.mark.parametrize(
@@ -338,9 +334,8 @@ def test_a_difference_has_the_windows_that_see_the_change_and_no_others():
     good, bad = "a b c d e f g h i j".split(), "a b c d e X g h i j".split()
     difference = Difference(" ".join(good), " ".join(bad))
     assert (difference.put_in, difference.taken) == (("X",), ("f",))
-    assert (difference.good == windows(good)[5:10]).all() and (
-        difference.bad == windows(bad)[5:10]
-    ).all()
+    assert (difference.good == windows(good)[5:10]).all()
+    assert (difference.bad == windows(bad)[5:10]).all()
     assert lexed("if a:\n\n    b_1 += 'x'\n") == [
         "if",
         "a",
@@ -372,7 +367,8 @@ def test_a_config_of_pairs_is_built_checked_and_loaded(built):
     rows = datasets.load_dataset(
         str(folder), "python_pairs", split="test", cache_dir=folder.parent / "cache"
     )
-    assert rows.features == PAIR_FEATURES and len(set(rows["id"])) == len(rows) >= 300
+    assert rows.features == PAIR_FEATURES
+    assert len(set(rows["id"])) == len(rows) >= 300
     codes = {function.code for function in corpus.read("sample", "python", Skips())}
     assert set(rows["good"]) <= codes
     card = (folder / "README.md").read_text(encoding="utf-8")

@@ -34,7 +34,8 @@ def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(ch
     module, pair = printed.stdout.splitlines()
     assert imported(module).GOPHER.title == "Gopher"
     record = imported(module).GOPHER
-    assert [*record.configs] == ["gopher"] and record.relation_names == ["children:parent->child"]
+    assert [*record.configs] == ["gopher"]
+    assert record.relation_names == ["children:parent->child"]
     code = "func f() {\n\tx := a\n}"
     labels = record.annotate(code, "exact")
     assert {edge.relation for edge in labels.edges} == {"children:parent->child"}
@@ -89,7 +90,8 @@ def test_twice_or_elsewhere_it_writes_nothing(checkout, tmp_path):
         "new-language gopher --grammar tree_sitter_go --suffix .h --checkout", checkout, status=1
     )
     assert f"the name gopher is taken by {module}" in again.stderr
-    assert module.read_text() == before and imported(module).GOPHER.title == "G"
+    assert module.read_text() == before
+    assert imported(module).GOPHER.title == "G"
     elsewhere = run(
         "new-language gopher --grammar tree_sitter_go --suffix .g --checkout",
         tmp_path / "tests",

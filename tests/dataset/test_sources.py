@@ -758,7 +758,8 @@ def test_a_file_that_cannot_be_decoded_is_skipped_and_counted(tmp_path, data):
     source = write(tmp_path, {"bad.py": data, "good.py": b"def g(): pass"})
     assert [function.func_name for function in read(source, "python", skips)] == ["g"]
     ((reason, skipped),) = skips.names.items()
-    assert skips.counts[reason] == 1 and skipped[0].partition(":")[0] == "bad.py"
+    assert skips.counts[reason] == 1
+    assert skipped[0].partition(":")[0] == "bad.py"
     assert reason in (
         "file is not text in UTF-8 or the encoding that it declares",
         "file does not parse",
@@ -846,10 +847,8 @@ def test_the_sample_is_what_its_files_say_at_the_lines_that_its_urls_name(langua
         first, last = map(int, lines.split("-L"))
         text = (sample / file).read_text(encoding="utf-8").split("\n")[first - 1 : last]
         assert function.code in "\n".join(text)
-        assert (
-            function.code.split("\n")[0].strip() in text[0]
-            and function.code.split("\n")[-1] in text[-1]
-        )
+        assert function.code.split("\n")[0].strip() in text[0]
+        assert function.code.split("\n")[-1] in text[-1]
         assert file == f"{function.partition}/{function.repo}/{function.path}"
 
 

@@ -106,8 +106,10 @@ def test_figure_has_each_relation_at_its_mean_offset():
     counted = statistics(dataset_of(("a", 20, edges)))
     (axis,) = offsets_figure({"python": counted}).axes
     bars = {bar.get_x(): bar.get_height() for bar in axis.patches if bar.get_height()}
-    assert axis.get_title() == "python" and list(bars.values()) == [1, 1]
-    assert min(bars) == pytest.approx(-1.5) and max(bars) < 4.4
+    assert axis.get_title() == "python"
+    assert list(bars.values()) == [1, 1]
+    assert min(bars) == pytest.approx(-1.5)
+    assert max(bars) < 4.4
 
 
 @pytest.mark.slow

@@ -57,7 +57,8 @@ def sentences(folder, text, config="german", skips=None, **options):
 def test_words_ids_and_edges(tmp_path):
     """Ranges and empty nodes are no words; an edge leads from the head to the word; the root has none."""
     first, second = sentences(tmp_path, GERMAN)
-    assert first.code == "In dem Haus bellt 's ." and second.code == "Ja !"
+    assert first.code == "In dem Haus bellt 's ."
+    assert second.code == "Ja !"
     tokens, edges = check(first.annotation, first.code)
     assert (
         [token.text for token in tokens]
@@ -89,7 +90,8 @@ def test_spaces_as_in_the_text(tmp_path):
 
 def test_plain_text(tmp_path):
     first, second = sentences(tmp_path, PLAIN, "english", name="wsj.txt")
-    assert first.code == "The dogs bark ." and second.code == "Yes"
+    assert first.code == "The dogs bark ."
+    assert second.code == "Yes"
     assert first.annotation.edges == [
         Edge("det", 1, 0, 0),
         Edge("nsubj", 2, 1, 1),
@@ -180,7 +182,8 @@ def test_the_dataset_of_a_treebank(tmp_path):
         tmp_path, f"{GERMAN}{MALFORMED['has heads that run in a circle']}", "gsw_own-ud-test.conllu"
     )
     report = build(file, ["ud", "ud_space_after"], tmp_path / "data")
-    assert f"ud {LABELS}." in report.text() and "test 2 sentences, 6 edges" in report.text()
+    assert f"ud {LABELS}." in report.text()
+    assert "test 2 sentences, 6 edges" in report.text()
     card = (tmp_path / "data" / "README.md").read_text(encoding="utf-8")
     for line in (
         "language:\n- gsw\n",

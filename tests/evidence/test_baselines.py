@@ -244,7 +244,8 @@ def test_combined_is_the_better_of_the_two_for_each_relation_and_k(dataset_folde
     kinds = ("offset", "keyword", "combined")
     offset, keyword, combined = (hits[kind].hits.total(kind) for kind in kinds)
     assert np.array_equal(combined, np.maximum(offset, keyword))
-    assert (offset > keyword).any() and (keyword > offset).any()
+    assert (offset > keyword).any()
+    assert (keyword > offset).any()
 
 
 def test_held_out_predictors_come_from_validation_alone():
@@ -273,16 +274,16 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     edges = [("r", 0, 1, 1), ("r", 0, 7, 7), ("r", 1, 8, 8), ("s", 3, 0, 1)]
     of_function = read_edges(dataset_of((words, edges)), "python", "test")
     picks = pick(of_function)
-    assert picks.names("offset", "first", "r") == [7, 1] and picks.names(
-        "keyword", "first", "r"
-    ) == ["else"]
+    assert picks.names("offset", "first", "r") == [7, 1]
+    assert picks.names("keyword", "first", "r") == ["else"]
     filled = picks.filled(of_function)
     nearest = [7, 1, 2, 6, 8, 3, 5, 9, 4, 10, *range(11, 21)]
     assert filled.names("offset", "first", "r") == nearest
     # no offset hits what is before the head
     assert filled.names("offset", "first", "s") == list(range(1, 21))
     keywords = filled.names("keyword", "first", "r")
-    assert keywords[:5] == ["else", "in", "if", "False", "None"] and len(set(keywords)) == 20
+    assert keywords[:5] == ["else", "in", "if", "False", "None"]
+    assert len(set(keywords)) == 20
     # which only the rule first cannot use
     without = picks.filled(of_function, useless={"r": 2})
     assert without.names("offset", "first", "r") == [7, 1, 6, 8, 3, 5, 9, 4, 10, *range(11, 22)]
@@ -351,7 +352,8 @@ def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
 def test_the_command_prints_a_table_and_writes_all_scores(dataset_folder, tmp_path):
     file = tmp_path / "baselines.csv"
     printed = run("baseline --config java --data", dataset_folder, "--csv", file).stdout
-    assert "If:if->test" in printed and "mean of " in printed
+    assert "If:if->test" in printed
+    assert "mean of " in printed
     means = pandas.read_csv(file).query("group == 'mean' and rule == 'first' and k == 1")
     rows = means.set_index(["protocol", "system"])[["value", "low", "high"]]
     for protocol, hits in baseline(dataset_folder, "java").hits.items():

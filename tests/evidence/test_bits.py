@@ -60,7 +60,8 @@ def test_units_have_their_white_space_and_their_bytes():
     assert bits_and_bytes(function_of(joined), -paid)[6:8, 0] == pytest.approx(4.5 / np.log(2))
     # and one that nothing predicts is not paid
     first = bits_and_bytes(function_of(ends), -nats[1:])
-    assert first[0, 0] == 0 and first[1, 0] == pytest.approx(2 / np.log(2))
+    assert first[0, 0] == 0
+    assert first[1, 0] == pytest.approx(2 / np.log(2))
 
 
 def test_sub_tokens_of_one_character_are_paid_together():

@@ -58,7 +58,8 @@ def test_the_least_depth_and_equal_tokens_between_two():
             assert seen.least_depth(np.array([low]), np.array([high])) == min(depth[low : high + 1])
     low, high = np.array([0, 0, 5]), np.array([9, 7, 9])
     between = seen.same.between(seen.here[high], low, high)
-    assert between.tolist() == [2, 1, 1] and _FEW == 3
+    assert between.tolist() == [2, 1, 1]
+    assert _FEW == 3
 
 
 def test_tokens_that_differ_in_what_is_seen_have_other_features():
@@ -86,7 +87,8 @@ def test_it_finds_what_no_offset_does(direction):
     """What stands behind a bracket, up to which it is 1 to 3 tokens; on the way it learned 2 and 3 only."""
     validation, test = read(*taught()), read(row("k f g h i ( z ) f", ("r", 0, 6, 7)))
     ranks = context(validation, test, direction).every
-    assert ranks.test[FIRST].tolist() == [0] and ranks.test[ANY].tolist() == [0]
+    assert ranks.test[FIRST].tolist() == [0]
+    assert ranks.test[ANY].tolist() == [0]
     assert ranks.test[LAST].max() <= 1
     assert (ranks.validation[FIRST] == 0).all()
     assert rank_ledger(test, pick(validation)).ranks[0, 0, 0, 0] > 0

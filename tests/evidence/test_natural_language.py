@@ -86,7 +86,8 @@ def test_directions(tiny_model, sentences):
         there, back = (
             of.picks["published"].names("offset", "first", relation) for of in (result, other)
         )
-        assert there[0] == offset and back == [-offset for offset in there]
+        assert there[0] == offset
+        assert back == [-offset for offset in there]
     by_default, *found = (
         probe(str(tiny_model), sentences, "english", limit=8, direction=way)
         for way in (None, DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT)
@@ -152,7 +153,8 @@ def test_a_report_on_sentences_speaks_of_sentences_and_not_of_keywords(
         "python, partial, first 9 functions",
         "english, partial, first 9 sentences",
     ]
-    assert english.rules == ("first",) and code.rules == ("first", "any", "last")
+    assert english.rules == ("first",)
+    assert code.rules == ("first", "any", "last")
     told = markdown(sections([english]))
     assert f"9 sentences and {english.subjects[0].edges} edges" in told
     assert "keyword" not in {row[3] for row in means.overview([english]).rows}

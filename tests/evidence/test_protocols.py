@@ -113,7 +113,8 @@ def test_relations_in_fewer_than_three_functions_are_in_the_mean_of_published_al
         held = held_out(ledger_of(rows), ledger_of([*rows, (functions - 1, ARGS, 255)])).hits
         assert held.counted == ([TEST] if functions < 3 else sorted([TEST, ARGS]))
         assert held.mean("model").value[0] == (100 if functions < 3 else 50)
-    assert same.mean("model").value[0] == 50 and set(held.names) == {TEST, ARGS}
+    assert same.mean("model").value[0] == 50
+    assert set(held.names) == {TEST, ARGS}
 
 
 def test_few_functions_are_marked_and_some_relations_do_not_count():
@@ -124,7 +125,8 @@ def test_few_functions_are_marked_and_some_relations_do_not_count():
     assert hits.mean("model").at(0)[:3] == (50, 50, 50)  # of If:if->test and Call:func->args
     scores = hits.each(hits.by_group("model"))
     assert scores[TEST][:3] == (100, pytest.approx(60.97, abs=0.01), 100)
-    assert scores[ARGS].value == 0 and np.isnan(scores[ARGS][1:3]).all()
+    assert scores[ARGS].value == 0
+    assert np.isnan(scores[ARGS][1:3]).all()
     nothing = held_out(ledger_of([(0, ARGS, 0)]), ledger_of([(0, TEST, 0)]))
     assert np.isnan(nothing.hits.mean("model").value[0])
 
@@ -166,7 +168,8 @@ def test_the_test_of_a_mean_leaves_out_what_does_not_count():
     # p of relations is corrected for both of them
     raw = np.array([of.on(name, "any", 3).p for of, name in zip(alone, names)])
     corrected = [found.on(name, "any", 3).p for name in names]
-    assert raw[0] != raw[1] and corrected == pytest.approx(holm(raw).tolist())
+    assert raw[0] != raw[1]
+    assert corrected == pytest.approx(holm(raw).tolist())
 
 
 def test_comparisons_by_each_rule_and_k_are_those_of_its_hits_alone():

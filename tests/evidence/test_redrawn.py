@@ -60,7 +60,8 @@ def test_means_of_draws_are_those_of_plain_loops():
 
 def test_functions_are_drawn_or_repositories_or_neither():
     some, enough = drawn(0, 39), drawn(0, 60)
-    assert drawn_again(some) is None and drawn_again(enough).units == "functions"
+    assert drawn_again(some) is None
+    assert drawn_again(enough).units == "functions"
     for repositories, units in ((6, "repositories"), (5, "functions")):
         of = replace(enough, repositories=np.arange(60) % repositories)
         assert drawn_again(of).units == units
@@ -78,7 +79,9 @@ def test_an_interval_is_as_much_wider_as_the_draws_vary():
     half = widths[0] / 2 / 2.003  # t of some 50 degrees
     expected = np.sqrt(half**2 + means.var(ddof=1))
     assert widths[1] / widths[0] == pytest.approx(expected / half, rel=0.05)
-    assert means.std() > 0.5 and in_mean("a", 3, HELD_OUT) and len(choose(test)) == 2
+    assert means.std() > 0.5
+    assert in_mean("a", 3, HELD_OUT)
+    assert len(choose(test)) == 2
 
 
 def test_what_no_other_choice_changes_is_as_certain_as_before():

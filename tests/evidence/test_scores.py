@@ -37,7 +37,8 @@ def test_the_guide_says_what_columns_mean(frame):
     text = (ROOT / "probing/docs/scores.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"\| column \| meaning \|\n\| --- \| --- \|\n((?:\|.*\n)+)", text)
     explained = dict(re.findall(r"\| `(\w+)` \| (.*) \|", table))
-    assert len(explained) > 5 and explained.items() <= COLUMNS.items()
+    assert len(explained) > 5
+    assert explained.items() <= COLUMNS.items()
     assert list(frame.columns) == list(COLUMNS)
     named = " ".join(probing.scores.__doc__.split()).partition("in what unit: ")[2]
     assert named.partition(".")[0].split(", ") == list(COLUMNS)
@@ -50,7 +51,8 @@ def test_a_row_is_one_number(frame):
         if name not in ("value", "low", "high", "p", "n", "functions", "items", "chosen")
     ]
     assert not frame.duplicated(key).any()
-    assert frame["value"].notna().all() and set(frame["instrument"]) == {"attention"}
+    assert frame["value"].notna().all()
+    assert set(frame["instrument"]) == {"attention"}
     assert set(frame["split"]) == {"test"}
     assert frame[frame["against"] == ""]["p"].isna().all()
     assert (frame["low"] <= frame["value"]).sum() == frame["low"].notna().sum()
@@ -125,5 +127,6 @@ def test_score_writes_it(tmp_path):
     run("score", tmp_path, "--csv", tmp_path / "scores.csv")
     written = pandas.read_csv(tmp_path / "scores.csv")
     frame = probing.scores(file)
-    assert list(written.columns) == list(COLUMNS) and len(written) == len(frame)
+    assert list(written.columns) == list(COLUMNS)
+    assert len(written) == len(frame)
     assert written["value"].tolist() == pytest.approx(frame["value"].tolist())

@@ -116,7 +116,8 @@ def test_pairs_that_are_too_long_are_not_missed(decoder):
     rows = ledger.rows
     read = rows[["good_whole_tokens", "bad_whole_tokens"]].tolist()
     short = np.array([max(lengths) < 150 for lengths in read])
-    assert 0 < short.sum() < 12 and numbers["syntax/pairs"] == short.sum()
+    assert 0 < short.sum() < 12
+    assert numbers["syntax/pairs"] == short.sum()
     expected = np.average(ledger.preferred()[short, 0], weights=stratum_weights(rows[short]))
     assert numbers["syntax/preference"] == pytest.approx(100 * expected)
     assert 0 < numbers["syntax/bits_functions"] < 12 > numbers["syntax/heads_functions"] > 0
@@ -155,7 +156,8 @@ def test_a_model_in_half_precision_is_read_in_float32_by_a_core(decoder):
     half = copy.deepcopy(decoder[0]).half()
     numbers = probing.evaluate(half, decoder[1], functions=4)
     expected = probing.evaluate(copy.deepcopy(half).float(), decoder[1], functions=4)
-    assert numbers == expected and half.dtype == torch.float16
+    assert numbers == expected
+    assert half.dtype == torch.float16
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,8 @@ def test_a_model_in_training_stays_as_it_is(decoder, dtype, capfd):
 
     before = everything()
     first, second = (probing.evaluate(model, tokenizer, functions=4) for _ in range(2))
-    assert first == second and everything() == before
+    assert first == second
+    assert everything() == before
     assert capfd.readouterr() == ("", "")
 
 
@@ -288,10 +291,12 @@ def test_a_training_is_the_same_with_the_callback(decoder, tmp_path):
         [entry["loss"] for entry in of.state.log_history if "loss" in entry]
         for of in (alone, watched)
     ]
-    assert losses[0] == losses[1] and len(losses[0]) == 4
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 4
     for one, other in zip(alone.model.parameters(), watched.model.parameters()):
         assert torch.equal(one, other)
-    assert logged(watched) == [0, 2, 4] and logged(alone) == []
+    assert logged(watched) == [0, 2, 4]
+    assert logged(alone) == []
     assert logged(watched, "syntax/preference") == []  # which does not order checkpoints
 
 
@@ -371,7 +376,8 @@ def test_a_failure_is_said_once_and_ends_nothing(decoder, tmp_path, monkeypatch,
 
     monkeypatch.setattr("probing.evidence.training.evaluate", fail)
     trainer = trained(decoder[1], tmp_path, 1)
-    assert trainer.state.global_step == 4 and logged(trainer) == []
+    assert trainer.state.global_step == 4
+    assert logged(trainer) == []
     messages = [
         record.getMessage()
         for record in caplog.records

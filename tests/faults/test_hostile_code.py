@@ -79,7 +79,8 @@ def test_here_documents_that_crash_the_parser_are_refused():
     )
     for times, said in ((60, "something is missing"), (200, "too many here-documents")):
         ran = python(program.format(times), status=1)
-        assert "ParseError: line 1" in ran.stderr and said in ran.stderr
+        assert "ParseError: line 1" in ran.stderr
+        assert said in ran.stderr
     many = (
         "def f\n" + "".join(f"  a{n} = <<~WORDS\n    text\n  WORDS\n" for n in range(300)) + "end"
     )

@@ -298,7 +298,8 @@ def test_nobody_knows_or_enters_the_place_of_a_file_before_it_is_complete(tmp_pa
             seen.append(place.parent)
             assert place.parent.stat().st_mode & 0o077 == 0
             place.write_text("{}")
-    assert seen[0] != seen[1] and os.listdir(tmp_path) == ["result.json"]
+    assert seen[0] != seen[1]
+    assert os.listdir(tmp_path) == ["result.json"]
 
 
 def test_many_writers_of_one_file_do_not_meet(tmp_path):
@@ -316,7 +317,8 @@ def test_many_writers_of_one_file_do_not_meet(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert errors == [] and os.listdir(tmp_path) == ["result.json"]
+    assert errors == []
+    assert os.listdir(tmp_path) == ["result.json"]
     assert len(set((tmp_path / "result.json").read_text())) == 1
 
 
@@ -339,4 +341,5 @@ def test_what_is_linked_in_after_the_check_is_not_pushed(
     except CodeSyntaxError as error:
         assert "test.parquet changed while it was checked" in str(error)
     else:
-        assert name not in files and b"secret" not in files.values()
+        assert name not in files
+        assert b"secret" not in files.values()

@@ -55,7 +55,8 @@ def test_a_cell_of_csv_is_no_formula(name):
             )
         )
     ]
-    assert head == ["relation"] and written[0][0] not in "=+-@"
+    assert head == ["relation"]
+    assert written[0][0] not in "=+-@"
     lines = written[0].removeprefix("'").split("\n")
     assert lines == [escaped(line) for line in name.split("\n")] or name.startswith("'")
 
@@ -68,12 +69,14 @@ def test_numbers_in_csv_stay_numbers():
 def test_a_name_is_no_heading_of_a_report(name):
     text = markdown([Section("s", name, [name, Table("t", name, [Column(name)], [[name]])])])
     headings = [line for line in re.split(r"[\r\n]", text) if line.startswith("#")]
-    assert len(headings) == 1 and not set(text) & set("\0\x1b\x08\u202e\u2066")
+    assert len(headings) == 1
+    assert not set(text) & set("\0\x1b\x08\u202e\u2066")
 
 
 def test_a_name_is_no_heading_of_a_card(name):
     plain = card._plain(name)
-    assert plain.isprintable() and not set("`|<") & set(plain)
+    assert plain.isprintable()
+    assert not set("`|<") & set(plain)
 
 
 def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
@@ -156,7 +159,8 @@ def test_every_script_and_style_sheet_of_ours_knows_the_nonce(template):
 def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
     template = environment().from_string("{{ nonce }} {{ text }}")
     first, again, other = (filled(template, text=text) for text in ("a", "a", "b"))
-    assert first == again and first.split()[0] != other.split()[0]
+    assert first == again
+    assert first.split()[0] != other.split()[0]
 
 
 def test_a_terminal_is_told_nothing(name, capsys):
@@ -179,7 +183,8 @@ def test_errors_and_notes_tell_a_terminal_nothing(name, monkeypatch):
         ran = CliRunner().invoke(main, ["hostile"])
     finally:
         del main.commands["hostile"]
-    assert ran.exit_code == 1 and "cannot read" in ran.output
+    assert ran.exit_code == 1
+    assert "cannot read" in ran.output
     assert all(line.isprintable() for line in ran.output.split("\n"))
 
 
@@ -214,5 +219,6 @@ def test_an_argument_that_is_no_text_is_told_in_a_line(arguments, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     status, *arguments = arguments
     ran = CliRunner().invoke(main, arguments)
-    assert ran.exit_code == status and "\\udcff" in ran.output
+    assert ran.exit_code == status
+    assert "\\udcff" in ran.output
     assert all(line.isprintable() for line in ran.output.split("\n"))

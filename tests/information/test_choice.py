@@ -132,7 +132,8 @@ def test_penalties_fall_until_the_loss_of_an_unseen_fold_rises(choices):
     )
     rises = (np.diff(losses, axis=0) > 0).any(axis=1)
     best = int(np.append(rises, True).argmax())
-    assert chosen.penalty == penalties[best] and 0 < best < 3
+    assert chosen.penalty == penalties[best]
+    assert 0 < best < 3
     assert np.bincount(fold, chosen.unseen) == pytest.approx(losses[best], rel=2e-3)
     assert chosen.fit(one, centre) == pytest.approx(fit(one, chosen.penalty, centre), abs=1e-4)
 

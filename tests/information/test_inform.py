@@ -66,11 +66,9 @@ def result(folder):
 
 def test_numbers_follow_from_the_rows(result):
     rows, names = result.ledger.rows, result.ledger.names
-    assert (
-        rows.size > 90
-        and len(result.relations) > 3
-        and result.functions == len({*rows["function"]})
-    )
+    assert rows.size > 90
+    assert len(result.relations) > 3
+    assert result.functions == len({*rows["function"]})
     for name, one in result.relations.items():
         of = [row for row in rows if names[row["relation"]] == name]
         assert one.edges == len(of) <= 30
@@ -112,7 +110,8 @@ def test_the_floor_is_what_a_parser_leaves_open(result, dataset_folder):
         firsts = {edge["first"] for edge in edges if edge["relation"] == name} - {head}
         assert row["dependents"] == len(firsts)
     floor = np.log2(rows["dependents"])
-    assert floor.max() >= 1 and (floor == 0).any()
+    assert floor.max() >= 1
+    assert (floor == 0).any()
     for name, scores in result.relations.items():
         of_relation = rows["relation"] == names.index(name)
         assert scores.floor == pytest.approx(floor[of_relation].mean())
@@ -183,7 +182,8 @@ def test_controls(inform, dataset_folder, control):
     split = {"limit": 20, "control": control, "seed": 3}
     validation = read_functions(dataset_folder, "python", "validation", **split)
     assert found.settings.learned_on == validation.with_repositories != validation.labels
-    assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
+    assert f"|control:{control}/3" in found.signature
+    assert f"{control} 3" in found.title
     adds = bits_added(hits(found)["bits"])
     assert all(estimate.low <= 0.005 for estimate in adds.values() if estimate.low)
 
@@ -201,7 +201,8 @@ def test_the_control_task_belongs_to_words(dataset_folder):
                 real["relation"],
                 real["head"],
                 edge["last"],
-            ) and first != head
+            )
+            assert first != head
             others = [place for place in visible if place != head]
             before, after = ([p for p in others if p < head], [p for p in others if p > head])
             asked = ((before or after[:1])[-1], (after or before[-1:])[0], others[0], others[-1])
@@ -209,11 +210,9 @@ def test_the_control_task_belongs_to_words(dataset_folder):
             places.setdefault((edge["relation"], words[head]), {0, 1, 2, 3}).intersection_update(
                 fits
             )
-    assert (
-        all(places.values())
-        and {min(of) for of in places.values()} == {0, 1, 2, 3}
-        and len(places) > 300
-    )
+    assert all(places.values())
+    assert {min(of) for of in places.values()} == {0, 1, 2, 3}
+    assert len(places) > 300
 
 
 def test_intervals_are_of_functions(result):
@@ -221,7 +220,8 @@ def test_intervals_are_of_functions(result):
     measured = hits(result)
     for number, (name, adds) in enumerate(bits_added(measured["bits"]).items()):
         one = result.relations[name]
-        assert adds.value == pytest.approx(one.adds) and adds.n == one.functions
+        assert adds.value == pytest.approx(one.adds)
+        assert adds.n == one.functions
         assert measured["uas"].scores("best")[0, number] == pytest.approx(one.best)
         assert np.isnan(adds.low) == (one.functions < 6)
     assert measured["bits"].mean("words", "both").value[0] == pytest.approx(result.mean.adds)
@@ -237,12 +237,15 @@ def test_intervals_are_of_functions(result):
 def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
     asked = ("inform", tiny_model, "--data", dataset_folder, "--edges 30 --limit 20")
     printed = run(*asked, "--output", tmp_path)
-    assert "attention adds" in printed.output and "PARTIAL: first 20" in printed.output
-    assert "mean of" in printed.output and "skipped:" in printed.output
+    assert "attention adds" in printed.output
+    assert "PARTIAL: first 20" in printed.output
+    assert "mean of" in printed.output
+    assert "skipped:" in printed.output
     scored = run("score", next(folder.glob("*.parquet")), "--json")
     assert '"adds"' in scored.stdout
     table = parts(result)[0]
-    assert len(table.rows) == len(result.relations) and len(table.totals) == 1
+    assert len(table.rows) == len(result.relations)
+    assert len(table.totals) == 1
 
 
 @pytest.mark.usefixtures("unrendered")
@@ -250,7 +253,8 @@ def test_report(folder, result, inform, tmp_path):
     """A section for the model and for its control, each as it is printed, with files of its own."""
     inform(control="random-weights", seed=3).save(tmp_path / "twin")
     page = report([folder, tmp_path / "twin"], tmp_path / "report").read_text("utf-8")
-    assert result.title in page and "random-weights" in page
+    assert result.title in page
+    assert "random-weights" in page
     files = sorted((tmp_path / "report/tables").glob("*-information-models.csv"))
     rows = [csv_rows(file)[0] for file in files]
     assert len(rows) == 2
@@ -298,9 +302,8 @@ def test_a_limit_that_leaves_nothing_out_is_none(session, dataset_folder, tmp_pa
     """Of 20 functions the first 20 are all: validation, which has more, is read whole, and others verify the result."""
     data = cut(dataset_folder, tmp_path / "cut", test=20, validation=21)
     limited = probing.inform(session, data, edges=30, limit=20, output=tmp_path)
-    assert (
-        len(load_functions(data, "python", "validation")[0]) > 20 and limited.settings.limit is None
-    )
+    assert len(load_functions(data, "python", "validation")[0]) > 20
+    assert limited.settings.limit is None
     (file,) = tmp_path.glob("*.json")
     assert verify(file).accepted
 

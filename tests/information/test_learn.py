@@ -57,19 +57,19 @@ def test_a_head_that_knows_adds_its_entropy(monkeypatch):
         informing(knowing(3, 4, among=4), functions=40, tokens=17, edges=12)
     )
     assert relation.words.bits == pytest.approx(4, abs=0.1)
-    assert adds.value == pytest.approx(2, abs=0.1) and adds.high - adds.low < 0.2
+    assert adds.value == pytest.approx(2, abs=0.1)
+    assert adds.high - adds.low < 0.2
     assert relation.both.bits == pytest.approx(2, abs=0.1)
     learned = result.learned[RELATION]
-    assert learned.best == (1, 0, 2) and relation.best == pytest.approx(25, abs=5)
+    assert learned.best == (1, 0, 2)
+    assert relation.best == pytest.approx(25, abs=5)
 
 
 @pytest.mark.long
 def test_a_head_that_knows_all_adds_all_that_is_open():
     _, relation, adds = found(informing(knowing(2, 3, among=1), functions=40, tokens=17, edges=12))
-    assert (
-        adds.value == pytest.approx(relation.words.bits, abs=0.1)
-        and relation.both.uas == relation.best == 100
-    )
+    assert adds.value == pytest.approx(relation.words.bits, abs=0.1)
+    assert relation.both.uas == relation.best == 100
 
 
 @pytest.mark.long
@@ -79,7 +79,9 @@ def test_heads_that_copy_offsets_add_nothing(distance):
     _, relation, adds = found(
         informing(copying, functions=40, tokens=17, edges=12, distance=distance)
     )
-    assert adds.low <= 0.005 and adds.high >= -0.005 and abs(adds.value) < 0.01
+    assert adds.low <= 0.005
+    assert adds.high >= -0.005
+    assert abs(adds.value) < 0.01
     assert distance is None or relation.best == relation.words.uas == relation.both.uas == 100
 
 
@@ -95,7 +97,8 @@ def test_where_words_miss_too_little_attention_is_not_learned_beside_them(monkey
 @pytest.mark.long
 def test_many_heads_of_noise_add_nothing():
     _, relation, adds = found(informing(noise(30, 9), functions=40, tokens=17, edges=12))
-    assert adds.low <= 0 <= adds.high and abs(adds.value) < 0.02
+    assert adds.low <= 0 <= adds.high
+    assert abs(adds.value) < 0.02
     assert relation.words.bits == pytest.approx(4, abs=0.1)
 
 
@@ -116,7 +119,8 @@ def test_the_rival_is_the_same_for_models_of_all_sizes():
     small, large = result(1, 1), result(10, 9)
     for name in ("function", "edge", "first", "dependents", "words_rank", "words_bits"):
         assert (small.ledger.rows[name] == large.ledger.rows[name]).all()
-    assert len(small.ledger) == 120 and small.run.heads != large.run.heads
+    assert len(small.ledger) == 120
+    assert small.run.heads != large.run.heads
 
 
 def test_a_gain_is_larger_than_a_standard_error_over_functions():
@@ -126,12 +130,11 @@ def test_a_gain_is_larger_than_a_standard_error_over_functions():
     def gained(*sums):
         return gains_enough(np.repeat(sums, 2) / 2, function)
 
-    assert (
-        gained(1, 2, 3, 4)
-        and gained(1, 2, 3, -2) == (4 > np.sqrt(0 + 1 + 4 + 9))
-        and not gained(1, 2, 3, -3)
-    )
-    assert not gained(0, 0, 0, 0) and not gained(-1, -1, -1, -1)
+    assert gained(1, 2, 3, 4)
+    assert gained(1, 2, 3, -2) == (4 > np.sqrt(0 + 1 + 4 + 9))
+    assert not gained(1, 2, 3, -3)
+    assert not gained(0, 0, 0, 0)
+    assert not gained(-1, -1, -1, -1)
 
 
 def test_whole_groups_are_in_one_fold():
@@ -139,7 +142,8 @@ def test_whole_groups_are_in_one_fold():
     assert [
         len({*fold[part]}) for part in (slice(5), slice(5, 8), slice(8, 11), slice(11, 13))
     ] == [1] * 4
-    assert sorted(np.bincount(fold).tolist()) == [3, 5, 5] and folds(np.array(["a", "a"])) is None
+    assert sorted(np.bincount(fold).tolist()) == [3, 5, 5]
+    assert folds(np.array(["a", "a"])) is None
 
 
 @pytest.mark.parametrize("repositories, groups", [(5, 5), (2, 2), (1, 12)])
@@ -154,7 +158,8 @@ def test_folds_share_no_repository(repositories, groups, monkeypatch):
     (fold,) = folds_of
     numbers = np.repeat([function.index for function in read], [len(one.edges) for one in read])
     group = numbers % repositories if repositories > 1 else numbers
-    assert len(fold) == len(numbers) and {*fold.tolist()} == {*range(min(groups, learn.FOLDS))}
+    assert len(fold) == len(numbers)
+    assert {*fold.tolist()} == {*range(min(groups, learn.FOLDS))}
     assert len({*zip(group.tolist(), fold.tolist())}) == groups
 
 
@@ -168,10 +173,12 @@ def test_of_one_function_nothing_is_learned(monkeypatch):
 def test_edges_are_drawn_by_function_and_the_same_for_all_models():
     functions = informing(noise(1, 1), functions=30, tokens=17, edges=12).probing.encoded.functions
     few, same, left_out = drawn(functions, 100)
-    assert sum(len(function.edges) for function in few) == 100 and (same, left_out) == (0, 260)
+    assert sum(len(function.edges) for function in few) == 100
+    assert (same, left_out) == (0, 260)
     assert sorted(len(function.edges) for function in few)[1:] == [12] * 8
     without = [function for function in functions if function.index != few[0].index]
     again = {function.index for function in drawn(without, 80)[0]}
     assert again <= {function.index for function in few}
     everything, _, none = drawn(functions, 10**6)
-    assert none == 0 and [function.index for function in everything] == list(range(30))
+    assert none == 0
+    assert [function.index for function in everything] == list(range(30))

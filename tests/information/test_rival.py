@@ -75,7 +75,8 @@ def test_nothing_is_kept_without_a_cache(times, monkeypatch, tmp_path):
     rival.rival({3: sample_of()})
     rival._last.clear()
     rival.rival({3: sample_of()})
-    assert len(times) == 2 and not (tmp_path / "cache").exists()
+    assert len(times) == 2
+    assert not (tmp_path / "cache").exists()
 
 
 def changed(value):

@@ -53,10 +53,12 @@ def test_every_feature_by_hand():
     )
     name, number, text, mark, outside = range(5)
     assert word.tolist() == [name, name, mark, name, mark, name, mark, text, mark]
-    assert behind.tolist() == [*word[1:], outside] and before.tolist() == [outside, *word[:-1]]
+    assert behind.tolist() == [*word[1:], outside]
+    assert before.tolist() == [outside, *word[:-1]]
     assert length.tolist() == digits("211111131")
     assert ends.tolist() == digits("102100002")  # of a line
-    assert begin.tolist() == digits("011222233") and end.tolist() == digits("333222211")
+    assert begin.tolist() == digits("011222233")
+    assert end.tolist() == digits("333222211")
     assert (offset - 25).tolist() == [-1, 0, 1, 2, 3, 4, 5, 6, 7]
     assert power.tolist() == [1, 0, 11, 11, 12, 12, 12, 12, 13]  # both sides apart
     assert (line - 8).tolist() == digits("000111111")
@@ -73,9 +75,9 @@ def test_far_tokens_share_codes():
         "token_end": list(range(1, 180, 2)),
     }
     offset = cells(Surface.of(long, WordClasses([long])), 40)[7]
-    assert (
-        offset[:16].tolist() == [0] * 16 and offset[16] == 1 and offset[65:].tolist() == [50] * 25
-    )
+    assert offset[:16].tolist() == [0] * 16
+    assert offset[16] == 1
+    assert offset[65:].tolist() == [50] * 25
 
 
 def test_frequent_words_have_classes_of_their_own():
@@ -84,7 +86,8 @@ def test_frequent_words_have_classes_of_their_own():
     assert (
         classes.of(["a"]).tolist() == classes.of(["a"]).tolist() != classes.of(["unknown"]).tolist()
     )
-    assert classes.of(["zz", "unknown"]).tolist() == [0, 0] and classes.of(["7"]).tolist() == [1]
+    assert classes.of(["zz", "unknown"]).tolist() == [0, 0]
+    assert classes.of(["7"]).tolist() == [1]
     assert Surface.of(row(), classes).pairs(0)[0].max() < INDICATORS
 
 
@@ -97,7 +100,8 @@ def test_structure_by_hand():
     )
     name, _, text, mark, outside = range(5)
     word = [name, name, mark, name, mark, name, mark, text, mark]
-    assert back2.tolist() == [outside, outside, *word[:-2]] and ahead2.tolist() == [
+    assert back2.tolist() == [outside, outside, *word[:-2]]
+    assert ahead2.tolist() == [
         *word[2:],
         outside,
         outside,
@@ -107,12 +111,15 @@ def test_structure_by_hand():
     assert caller.tolist() == [outside] * 5 + [name] * 3 + [outside]
     assert step.tolist() == digits("322522222")  # deeper or not, and whether a line begins
     least, level = levels // 7 - 3, levels % 7 - 3
-    assert level.tolist() == digits("000011110") and least.tolist() == [0] * 9
+    assert level.tolist() == digits("000011110")
+    assert least.tolist() == [0] * 9
     between, after = same % 8 // 2, same % 2
-    assert after.tolist() == digits("000011111") and (same // 8).tolist() == word
+    assert after.tolist() == digits("000011111")
+    assert (same // 8).tolist() == word
     assert between.tolist() == digits("100000102")  # of names or marks
     assert (same_back // 8).tolist() == [outside, *word[:-1]]
-    assert (starts // 4).tolist() == [0] * 9 and (starts % 2).tolist() == digits("100100000")
+    assert (starts // 4).tolist() == [0] * 9
+    assert (starts % 2).tolist() == digits("100100000")
     # before, inside, and the closing bracket
     assert bracket.tolist() == digits("444433330")
     assert (commas // 2).tolist() == [0] * 9  # at the head token's depth
@@ -166,7 +173,8 @@ def test_grams_share_a_code_where_their_parts_are_equal():
             assert ((gram[:, None] == gram) == alike).all()
     assert [SETS[name][0] for name in SETS] == [13, 25, 36]
     first, second, third = (cells(surface, head)[25:] for head in (0, 1, 3))  # name, name, number
-    assert (first[6] == second[6]).all() and (first[6] != third[6]).all()
+    assert (first[6] == second[6]).all()
+    assert (first[6] != third[6]).all()
     assert (first[7] != second[7]).all()  # a name and a mark follow
     assert (first[10] != second[10]).all()  # nothing and a name stand before
 

@@ -258,15 +258,13 @@ def test_twins(decoder, data):
         prefer(decoder, data, limit=8, control="random-weights", seed=seed) for seed in (3, 3, 4)
     ]
     scores = [result.ledger.rows["good_whole"] for result in results]
-    assert (scores[0] == scores[1]).all() and (scores[0] != scores[2]).all()
-    assert (
-        "|control:random-weights/4" in results[2].signature
-        and "random-weights 4" in results[2].title
-    )
+    assert (scores[0] == scores[1]).all()
+    assert (scores[0] != scores[2]).all()
+    assert "|control:random-weights/4" in results[2].signature
+    assert "random-weights 4" in results[2].title
     trained = prefer(decoder, data, limit=8)
-    assert (
-        trained.ledger.rows["good_whole"] != scores[0]
-    ).all() and "control" not in trained.signature
+    assert (trained.ledger.rows["good_whole"] != scores[0]).all()
+    assert "control" not in trained.signature
 
 
 @pytest.mark.slow
@@ -277,18 +275,17 @@ def test_long_pairs_are_missed_and_counted(decoder, data):
     result, whole = prefer(decoder, data, max_length=limit), prefer(decoder, data)
     fit = np.array(lengths) <= limit
     rows = result.ledger.rows
-    assert rows["function"].tolist() == list(range(60)) and 0 < fit.sum() < 60
-    assert (rows["read"] == fit).all() and (rows["good_whole"][~fit] == 0).all()
+    assert rows["function"].tolist() == list(range(60))
+    assert 0 < fit.sum() < 60
+    assert (rows["read"] == fit).all()
+    assert (rows["good_whole"][~fit] == 0).all()
     assert rows["bad_whole"][fit] == pytest.approx(whole.ledger.rows["bad_whole"][fit], abs=1e-4)
     assert result.skips == {f"more than {limit} sub-tokens": 60 - fit.sum()}
     expected = np.where(fit, whole.ledger.preferred()[:, 0], 0)
-    assert (
-        result.ledger.preferred()[:, 0] == expected
-    ).all() and result.accuracy.missed == 60 - fit.sum()
-    assert (
-        result.phenomena.keys() == whole.phenomena.keys()
-        and result.mean.phenomena == whole.mean.phenomena
-    )
+    assert (result.ledger.preferred()[:, 0] == expected).all()
+    assert result.accuracy.missed == 60 - fit.sum()
+    assert result.phenomena.keys() == whole.phenomena.keys()
+    assert result.mean.phenomena == whole.mean.phenomena
     with pytest.raises(LedgerError, match="can be scored"):
         prefer(decoder, data, max_length=min(lengths) - 1)
 
@@ -324,7 +321,8 @@ def test_a_model_that_prefers_shorter_texts_is_at_half(decoder, data, monkeypatc
 
     monkeypatch.setattr(module.Scorer, "find", all_alike)
     result = prefer(decoder, datasets.Dataset.from_list(rows))
-    assert result.accuracy.plain == 25 and result.accuracy.whole == pytest.approx(50, abs=1e-3)
+    assert result.accuracy.plain == 25
+    assert result.accuracy.whole == pytest.approx(50, abs=1e-3)
     hits = of_pairs(result)
     estimate = hits.by_group(MODEL).at(0, 0)
     assert estimate.value == pytest.approx(50, abs=1e-3)
@@ -383,7 +381,8 @@ def test_intervals_are_over_repositories(decoder, data):
     divided = [found(np.where(of["repository"] < 4, -0.5, -2), of) for of in (rows, twice)]
     for once, again in zip(*divided):
         # of 60 pairs one by one, about 25
-        assert again[:3] == pytest.approx(once[:3]) and once.high - once.low > 40
+        assert again[:3] == pytest.approx(once[:3])
+        assert once.high - once.low > 40
     sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
     quantile = t.ppf(0.975, REPOSITORIES - 1)
     assert sure[:3] == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + quantile**2), 100))
@@ -398,7 +397,8 @@ def test_verified(decoder, masked, folder, tmp_path):
     for place in (decoder, masked):
         prefer(place, folder, limit=20, output=tmp_path / "honest")
     honest = sorted((tmp_path / "honest").glob("*.json"))
-    assert len(honest) == 2 and all(verify(file).accepted for file in honest)
+    assert len(honest) == 2
+    assert all(verify(file).accepted for file in honest)
     result = PreferenceResult.load(honest[0])
     wrong = np.flatnonzero(result.ledger.preferred()[:, 0] == 0)
 
@@ -455,7 +455,8 @@ def test_a_place_has_no_more_sub_tokens_than_its_text(text):
 def test_command(decoder, folder, tmp_path):
     given = ("prefer", decoder, "--data", folder, "--output", tmp_path / "results")
     said = run(*given)
-    assert "bracket" in said.stdout and "prefer|model:decoder@" in said.stdout
+    assert "bracket" in said.stdout
+    assert "prefer|model:decoder@" in said.stdout
     assert "mean of 2 phenomena" in said.stdout
     twin = run(*given, "--control random-weights --json")
     assert '"control": "random-weights"' in twin.stdout
@@ -496,7 +497,8 @@ def test_report(decoder, masked, folder, tmp_path):
     for place, control in ((decoder, None), (decoder, "random-weights"), (masked, None)):
         prefer(place, folder, control=control, output=tmp_path / "results")
     page = report([tmp_path / "results"], tmp_path / "report").read_text()
-    assert "random-weights" in page and "pseudo-log-likelihood" in page
+    assert "random-weights" in page
+    assert "pseudo-log-likelihood" in page
     tables = [*(tmp_path / "report/tables").glob("*-preference.csv")]
     assert len(tables) == 3
     assert all("mean of " in table.read_text() for table in tables)

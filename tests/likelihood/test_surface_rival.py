@@ -40,9 +40,8 @@ def test_what_it_sees_of_a_text_of_two_lines():
     rival = SurfaceRival([], KEYWORDS)
     seen = Counter(rival._seen("if a:\n break"))
     grams = Counter({gram: count for gram, count in seen.items() if gram[0] not in OF_LINES})
-    assert (
-        sum(grams.values()) == 5 + 4 + 3 + 2 + 1 and grams["if", "name", ":", "\n>", "break"] == 1
-    )
+    assert sum(grams.values()) == 5 + 4 + 3 + 2 + 1
+    assert grams["if", "name", ":", "\n>", "break"] == 1
     lines = Counter(seen - grams)
     assert lines == Counter(
         [
@@ -151,8 +150,10 @@ def test_it_learns_a_rule_of_neighbours_and_no_names():
 
 def test_without_pairs_it_is_undecided():
     rival = SurfaceRival([], KEYWORDS)
-    assert (rival.weights == 0).all() and rival.prefers([("f(a)", "f(a")]).tolist() == [0]
-    assert rival.prefers([]).shape == (0,) and np.issubdtype(rival.prefers([]).dtype, np.integer)
+    assert (rival.weights == 0).all()
+    assert rival.prefers([("f(a)", "f(a")]).tolist() == [0]
+    assert rival.prefers([]).shape == (0,)
+    assert np.issubdtype(rival.prefers([]).dtype, np.integer)
 
 
 def test_rivals_have_the_weights_of_the_model():

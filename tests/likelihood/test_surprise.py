@@ -109,9 +109,8 @@ def test_equals_a_plain_loop(decoder):
             )
             assert row[f"{of}place"] == pytest.approx(np.mean(tokens) / 15, abs=1e-5)
     means = result.node_types["first"]["parenthesized_expression"]
-    assert means.nodes == 2 and means.tokens["bits"] == pytest.approx(
-        (of_token[7] + of_token[12]) / 2, abs=1e-5
-    )
+    assert means.nodes == 2
+    assert means.tokens["bits"] == pytest.approx((of_token[7] + of_token[12]) / 2, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -219,19 +218,20 @@ def test_tables_and_report(folder, tmp_path):
     result = of_folder(folder, False)
     *tables, signature = parts(result)
     tables = [part for part in tables if not isinstance(part, str)]
-    assert signature == result.signature and len(tables) == 3
+    assert signature == result.signature
+    assert len(tables) == 3
     first = tables[0]
     row = next(row for row in first.rows if row[0] == "if_statement")
     of = result.node_types["first"]["if_statement"]
-    assert row[1] == of.nodes and row[4][0] == pytest.approx(
-        of.controls["bits"] - of.tokens["bits"]
-    )
+    assert row[1] == of.nodes
+    assert row[4][0] == pytest.approx(of.controls["bits"] - of.tokens["bits"])
     assert row[4][1] < row[4][0] < row[4][2]
     assert first.totals[0][4][0] == pytest.approx(mean_gain(result, "first"))
     gain, of_grams, over = (cell[0] for cell in first.totals[0][4:7])
     assert over == pytest.approx(gain - of_grams)
     page = report([folder], tmp_path / "report").read_text()
-    assert result.title in page and of_folder(folder, True).title in page
+    assert result.title in page
+    assert of_folder(folder, True).title in page
 
 
 @pytest.mark.slow

@@ -90,7 +90,8 @@ def test_predictions_of_the_reference(masked, copies):
             if not number % 10:
                 assert fill_masks(masked.model, masked.tokenizer, *one) == copy["predicted_ids"]
             certain += 1
-    assert len(copies) == 102 and certain > 98
+    assert len(copies) == 102
+    assert certain > 98
 
 
 @pytest.mark.slow
@@ -244,9 +245,11 @@ def test_batches_change_nothing_and_equal_copies_run_once(monkeypatch):
         assert sum(ran) == 60
     for one, *others in zip(*results):
         for other in others:
-            assert one.predicted.tolist() == other.predicted.tolist() and one.hits == other.hits
+            assert one.predicted.tolist() == other.predicted.tolist()
+            assert one.hits == other.hits
             assert one.log_probability == pytest.approx(other.log_probability, abs=1.1e-3)
-    assert Filler(masked).fill([]) == [] and Filler(masked).fill([[], []]) == [[], []]
+    assert Filler(masked).fill([]) == []
+    assert Filler(masked).fill([[], []]) == [[], []]
 
 
 def counted(forward, ran):

@@ -183,7 +183,8 @@ def test_a_copy_of_which_one_text_cannot_be_compared_has_no_similarities(
 
 def test_means_are_over_functions(result):
     """Recomputed row by row from what the ledger says."""
-    assert f"copies:{len(result.ledger)}" in result.signature and "|partial:8" in result.signature
+    assert f"copies:{len(result.ledger)}" in result.signature
+    assert "|partial:8" in result.signature
     for number, name in enumerate(result.ledger.node_types):
         rows = [row for row in result.ledger.rows if row["node_type"] == number]
         if not rows:
@@ -210,7 +211,8 @@ def test_batches_change_rounding_alone(model, dataset_folder, result):
         result.ledger.rows,
     )
     apart = np.abs(ours["log_probability"] - theirs["log_probability"])
-    assert apart.max() < 1.1e-3 and (ours["hits_1"] != theirs["hits_1"]).mean() < 0.01
+    assert apart.max() < 1.1e-3
+    assert (ours["hits_1"] != theirs["hits_1"]).mean() < 0.01
 
 
 def command(model, dataset_folder, output):
@@ -254,7 +256,8 @@ def test_spans_as_controls(model, dataset_folder, result):
     assert all(row[4] == theirs[key][4] for key, row in ours.items())
     assert all(row == theirs[key] for key, row in ours.items() if key[2] == 0)
     assert any(row[6] != theirs[key][6] for key, row in ours.items() if key[2])
-    assert "|control:spans|" in spans.signature and "|control:sub-tokens|" in result.signature
+    assert "|control:spans|" in spans.signature
+    assert "|control:sub-tokens|" in result.signature
 
 
 def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
@@ -268,10 +271,10 @@ def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
     ).mean() > 0.9
     for column in ("masked", "commonest", "letter_jaccard"):
         assert (twin.ledger.rows[column][first] == result.ledger.rows[column][first]).all()
-    assert (
-        twin.ledger.digest() == again.ledger.digest() and "|random-weights:True|" in twin.signature
-    )
-    assert "random" not in result.signature and twin.settings.name != result.settings.name
+    assert twin.ledger.digest() == again.ledger.digest()
+    assert "|random-weights:True|" in twin.signature
+    assert "random" not in result.signature
+    assert twin.settings.name != result.settings.name
     data = ("--data", dataset_folder, f"--limit 6 --max-length {LONGEST} --draws 1")
     given = ("mask", model, *data, "--node-types return_statement")
     made = run(*given, "--control spans --control random-weights --output", tmp_path)
@@ -341,7 +344,8 @@ def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
     masked = run(*command(model, dataset_folder, tmp_path))
     assert contents(tmp_path) == whole
     scored = run("score", *tmp_path.glob("*.parquet"))
-    assert scored.stdout == masked.stdout and "failed comparisons" not in scored.stdout
+    assert scored.stdout == masked.stdout
+    assert "failed comparisons" not in scored.stdout
     for name in TYPES[:3]:
         assert name in masked.stdout
     printed = json.loads(run("score", *tmp_path.glob("*.parquet"), "--json").stdout)
@@ -351,7 +355,9 @@ def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
 
 def refused(message, *arguments):
     done = run("mask", *arguments, status=1)
-    assert done.stdout == "" and message in done.stderr and done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_bad_input(model, dataset_folder, tiny_model, tmp_path):

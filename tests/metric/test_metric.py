@@ -190,7 +190,8 @@ def test_equals_plain_loop(form, functions, rule):
 def test_ranks_equal_plain_loop(direction, functions):
     ((attention, edges),) = functions
     ranks = rank_attention(attention, edges, direction)
-    assert ranks.dtype == np.uint8 and ranks.shape == (
+    assert ranks.dtype == np.uint8
+    assert ranks.shape == (
         3,
         len(edges),
         len(attention),
@@ -332,7 +333,9 @@ def test_a_token_without_sub_tokens_takes_no_place_and_is_a_counted_miss():
         [2, 255, 255, 2],
     ]
     result = computed([(attention.tolist(), edges)], k=[2, 3])["relations"][IN]
-    assert result["edges"] == 4 and result["2"]["score"] == 0 and result["3"]["score"] == 25
+    assert result["edges"] == 4
+    assert result["2"]["score"] == 0
+    assert result["3"]["score"] == 25
 
 
 def test_ranks_saturate_behind_the_largest_k():
@@ -386,7 +389,8 @@ def test_relations_in_the_mean_are_those_of_the_published_tables(shared, languag
         name for name, counts in published["table8_counts"].items() if counts[language] is not None
     }
     in_mean = labelled - NOT_IN_MEAN
-    assert in_mean == {row["relation"] for row in rows} and len(in_mean) == size
+    assert in_mean == {row["relation"] for row in rows}
+    assert len(in_mean) == size
     assert in_mean == set(LANGUAGES[language].relation_names) - NOT_IN_MEAN
     kinds = [
         (language, variant) for language in LANGUAGES.values() for variant in language.variants
@@ -612,7 +616,8 @@ def test_counts_of_another_shape_are_refused():
         counts.add([IN], np.zeros((3, 1, 2, 2), np.uint8))
     with pytest.raises(CodeSyntaxError, match="counts of 2 layers x 2 heads do not add to 1 x 2"):
         counts.merge(RankCounts(2, 2))
-    assert counts.counts == {} and counts.functions == 0
+    assert counts.counts == {}
+    assert counts.functions == 0
 
 
 # Loading and processes, each in a process of its own: an empty HF_HOME is read when `evaluate` is imported.
@@ -721,7 +726,8 @@ def test_two_processes_give_the_answer_of_one(shares, tmp_path):
     ]
     options = {"k": [1, 2, 20], "rule": "any"}
     first, second = of_two_processes(codesyntax_metric, functions, shares, tmp_path, **options)
-    assert second.result() is None and first.result() == computed(functions, **options)
+    assert second.result() is None
+    assert first.result() == computed(functions, **options)
     assert not list(tmp_path.rglob("*.arrow"))
 
 

@@ -66,7 +66,8 @@ def run_doctest(text):
     result = doctest.DocTestRunner(verbose=False).run(
         doctest.DocTestParser().get_doctest(text, {}, "examples", "examples", 0)
     )
-    assert result.attempted > 0 and result.failed == 0
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_the_common_tests_of_evaluate_hold(evaluate, metric, monkeypatch):
@@ -78,7 +79,8 @@ def test_the_common_tests_of_evaluate_hold(evaluate, metric, monkeypatch):
     module = sys.modules[type(loaded).__module__]
     assert "evaluate_modules" in module.__name__  # the copied script, not the installed one
     result = doctest.testmod(module, raise_on_error=True)
-    assert result.attempted > 1 and result.failed == 0
+    assert result.attempted > 1
+    assert result.failed == 0
     assert metric.script._DESCRIPTION in type(loaded).__doc__
     assert loaded.inputs_description == metric.script._INPUTS
 
@@ -109,24 +111,29 @@ def test_examples_run(metric, card, monkeypatch):
     """Those of its inputs, of the module beside it, and of its card."""
     run_doctest(metric.script._INPUTS)
     result = doctest.testmod(metric.beside)
-    assert result.attempted > 0 and result.failed == 0
+    assert result.attempted > 0
+    assert result.failed == 0
     monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric")
     blocks = re.findall(r"```python\n(.*?)```", card[1], re.DOTALL)
-    assert len(blocks) == metric.examples and all(">>>" in block for block in blocks)
+    assert len(blocks) == metric.examples
+    assert all(">>>" in block for block in blocks)
     run_doctest("\n".join(blocks))
 
 
 def test_the_card_is_what_a_space_needs(metric, card):
     header, text = card
-    assert {"evaluate", "metric"} <= set(header["tags"]) and header["sdk"] == "gradio"
+    assert {"evaluate", "metric"} <= set(header["tags"])
+    assert header["sdk"] == "gradio"
     assert (ROOT / metric.folder / header["app_file"]).is_file()
     assert metric.script._CITATION.strip() in text
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     needed = (ROOT / metric.folder / "requirements.txt").read_text().split()
-    assert needed and all(f'"{requirement}"' in project for requirement in needed)
+    assert needed
+    assert all(f'"{requirement}"' in project for requirement in needed)
 
 
 def test_the_largest_tree_is_told():
     largest = f"{similarity.MOST_NODES:,} nodes"
     card = (ROOT / "codesyntax_metric/ast_similarity/README.md").read_text("utf-8")
-    assert largest in card and largest in ast_similarity._INPUTS
+    assert largest in card
+    assert largest in ast_similarity._INPUTS

@@ -352,7 +352,8 @@ def test_family(family, tokenizer):
         return
     before = attributes(model)
     encoder = self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
-    assert attributes(model) == before and pickle.dumps(model)
+    assert attributes(model) == before
+    assert pickle.dumps(model)
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
     # beyond its window, if it says that it has one
     longest = 72 if {"local_attention", "sliding_window"} & family.settings.keys() else 24
@@ -498,7 +499,8 @@ def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenize
     assert getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"
     ids = np.random.default_rng(0).integers(5, 300, 150).astype(np.int32)
     examine_lengths(encoder, ids[:90], ids[:20])
-    assert encoder.checks[-1].passed and encoder.checks[-1].name.startswith("batches of 20 to 90")
+    assert encoder.checks[-1].passed
+    assert encoder.checks[-1].name.startswith("batches of 20 to 90")
     with pytest.raises(FailedCheck, match=f"lower --max-length.*{found}"):
         examine_lengths(encoder, ids, ids[:20])
     assert not encoder.checks[-1].passed
@@ -530,7 +532,8 @@ def test_a_part_left_out_is_noticed(model, part, tokenizer, monkeypatch):
     except FailedCheck as refusal:  # rows that sum to less than 1 without a reason that we know
         assert "rows sum to 1" in str(refusal)
     else:
-        assert encoder.path == "eager" and "captured rows" in encoder.why
+        assert encoder.path == "eager"
+        assert "captured rows" in encoder.why
 
 
 def test_layers_without_attention_are_not_counted(tokenizer, dataset_folder):

@@ -227,16 +227,16 @@ def test_from_the_hub(model, tmp_path, monkeypatch):
         hub.add("user/cubert", contents(model), type="model")
         hub.connect(monkeypatch, tmp_path / "cache")
         loaded = load("user/cubert")
-        assert (
-            isinstance(loaded.tokenizer, CubertTokenizer) and loaded.tokenizer.language == "python"
-        )
+        assert isinstance(loaded.tokenizer, CubertTokenizer)
+        assert loaded.tokenizer.language == "python"
         assert loaded.revision == hub.repositories["model", "user/cubert"].heads["main"]
 
 
 def test_as_any_model(model, tmp_path):
     """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory."""
     tokenizer = described(str(model), None).tokenizer
-    assert isinstance(tokenizer, CubertTokenizer) and load(model).longest == 511
+    assert isinstance(tokenizer, CubertTokenizer)
+    assert load(model).longest == 511
     weights = BertModel.from_pretrained(model)
     java = CubertTokenizer(model / "vocab.txt", "java")
     assert load((weights, tokenizer)).revision != load((weights, java)).revision

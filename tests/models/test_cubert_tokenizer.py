@@ -160,7 +160,8 @@ def test_settings_are_kept(vocabulary, tmp_path):
 def test_as_any_tokenizer(python):
     """Padding, special tokens, several texts, and decoding."""
     both = python(["def f", "def"], padding=True, return_tensors="np")
-    assert both["input_ids"].shape == (2, 6) and both["attention_mask"].sum(axis=1).tolist() == [
+    assert both["input_ids"].shape == (2, 6)
+    assert both["attention_mask"].sum(axis=1).tolist() == [
         6,
         4,
     ]
@@ -225,7 +226,8 @@ def test_any_text(vocabulary, language):
     def check(text):
         found = list(tokenizer.subtokens(text))
         offsets = np.array([(0, 0), *((start, end) for _, start, end in found)])
-        assert (np.diff(offsets, axis=0) >= 0).all() and offsets.max() <= len(text)
+        assert (np.diff(offsets, axis=0) >= 0).all()
+        assert offsets.max() <= len(text)
         covered = {place for _, start, end in found for place in range(start, end)}
         assert all(
             character.isspace() or character == "\\"

@@ -191,7 +191,8 @@ def state(model):
 
 def assert_same(model, before):
     after = state(model)
-    assert after["modes"] == before["modes"] and after["attention"] == before["attention"]
+    assert after["modes"] == before["modes"]
+    assert after["attention"] == before["attention"]
     for name, weight in after["weights"].items():
         assert torch.equal(weight, before["weights"][name])
 
@@ -269,7 +270,8 @@ def test_padding_token_without_embedding(tokenizer):
     tokenizer.add_special_tokens({"pad_token": "<nothing>"})
     assert tokenizer.pad_token_id == len(tokenizer) - 1 == decoder.config.vocab_size
     encoder = load((decoder, tokenizer))
-    assert encoder.causal and encoder.path == "captured"
+    assert encoder.causal
+    assert encoder.path == "captured"
     tokenizer.pad_token = None
     assert load((decoder, tokenizer)).causal
 
@@ -344,7 +346,8 @@ def byte_fallback():
 )
 def test_tokenizer_that_can_be_trusted(model, make):
     encoder = load((model, make()))
-    assert encoder.path == "captured" and all(check.passed for check in encoder.checks)
+    assert encoder.path == "captured"
+    assert all(check.passed for check in encoder.checks)
 
 
 # and wrong ones, and wrong models, do not
@@ -510,7 +513,8 @@ def test_other_output(tokenizer, model, monkeypatch):
         capture, "sdpa_attention_forward", lambda *a, **k: (1.5 * fused(*a, **k)[0], None)
     )
     encoder = load((model, tokenizer))
-    assert encoder.path == "eager" and "output stays the same" in encoder.why
+    assert encoder.path == "eager"
+    assert "output stays the same" in encoder.why
 
 
 def test_more_layers_than_have_maps(tokenizer, model, monkeypatch):
@@ -519,7 +523,8 @@ def test_more_layers_than_have_maps(tokenizer, model, monkeypatch):
 
     monkeypatch.setattr(Changed, "output", staticmethod(fewer))
     encoder = load((Changed(model.config), tokenizer))
-    assert encoder.path == "eager" and "called 2 times, expected once for each of 1" in encoder.why
+    assert encoder.path == "eager"
+    assert "called 2 times, expected once for each of 1" in encoder.why
 
 
 def test_unknown_argument(tokenizer, model, monkeypatch):
@@ -533,7 +538,8 @@ def test_unknown_argument(tokenizer, model, monkeypatch):
         transformers.AttentionInterface._global_mapping, capture.ATTENTION_NAME, more
     )
     encoder = load((model, tokenizer))
-    assert encoder.path == "eager" and "block_indices" in encoder.why
+    assert encoder.path == "eager"
+    assert "block_indices" in encoder.why
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -550,22 +556,20 @@ def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
 @pytest.mark.slow
 def test_doctor(tiny_model, model):
     diagnosis = doctor(tiny_model)
-    assert diagnosis.path == "captured" and len(diagnosis.checks) == 12
-    assert (
-        "2 layers of 3 attention heads" in diagnosis.summary
-        and "511 sub-tokens" in diagnosis.summary
-    )
+    assert diagnosis.path == "captured"
+    assert len(diagnosis.checks) == 12
+    assert "2 layers of 3 attention heads" in diagnosis.summary
+    assert "511 sub-tokens" in diagnosis.summary
 
     printed = run("doctor", tiny_model)
     for check in diagnosis.checks:
         assert check.name in printed.stdout
-    assert "FAILED" not in printed.stdout and "sinks" not in printed.stdout
+    assert "FAILED" not in printed.stdout
+    assert "sinks" not in printed.stdout
 
     diagnosis = doctor((model, dropping()))
-    assert (
-        diagnosis.path == "refused"
-        and "FAILED characters belong to one sub-token" in diagnosis.text()
-    )
+    assert diagnosis.path == "refused"
+    assert "FAILED characters belong to one sub-token" in diagnosis.text()
 
 
 # ------------------------------------------------------------------------------ what libraries warn

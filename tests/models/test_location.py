@@ -134,7 +134,8 @@ def test_a_gguf_file_is_named_or_the_only_one_of_a_repository(file, given, hub):
     hub.there = ["README.md", file]
     found = Location(str(hub.folder / file), f"user/m/{file}", COMMIT, is_gguf=True)
     assert locate(f"user/m/{file}" if given else "user/m", "v1") == found
-    assert hub.asked[-1] == ("user/m", file, "v1") and len(hub.asked) == 2 - given
+    assert hub.asked[-1] == ("user/m", file, "v1")
+    assert len(hub.asked) == 2 - given
 
 
 def test_a_file_that_a_repository_lacks_is_not_replaced_by_another(hub):
@@ -150,7 +151,9 @@ def test_a_file_that_a_repository_lacks_is_not_replaced_by_another(hub):
 
 
 def test_files_are_gguf_in_small_letters_or_capitals():
-    assert is_gguf("a.gguf") and is_gguf("A.GGUF") and not is_gguf("gguf")
+    assert is_gguf("a.gguf")
+    assert is_gguf("A.GGUF")
+    assert not is_gguf("gguf")
 
 
 def test_a_commit_has_the_name_of_a_branch_or_tag_and_of_nothing_else(monkeypatch):

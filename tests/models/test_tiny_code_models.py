@@ -54,8 +54,10 @@ def test_the_decoder_can_be_probed_fills_holes_and_scores_texts():
         load_restoring(TINY_DECODER),
         load_scoring(TINY_DECODER),
     )
-    assert diagnosis.path == "captured" and "which see no later sub-tokens" in diagnosis.summary
-    assert filling.mask is scoring.mask is None and filling.longest == 511
+    assert diagnosis.path == "captured"
+    assert "which see no later sub-tokens" in diagnosis.summary
+    assert filling.mask is scoring.mask is None
+    assert filling.longest == 511
     (ids, _, _), *_ = filling.encode(["def area(width, height):\n    return width * height\n"])
     ((filled,),) = Filler(filling).fill([[Copy(ids, np.array([3]))]])
     assert filling.tokenizer.decode(filled.predicted) == filling.tokenizer.decode(ids[3:4]) == "("

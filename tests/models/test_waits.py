@@ -37,7 +37,8 @@ def waits_of(family, layers):
 def test_nothing_waits_for_a_layer_or_a_head(family):
     """At most three times for a batch: transformers asks whether there is padding, and numbers are fetched."""
     few = waits_of(family, 2)
-    assert len(few) > 3 and few == waits_of(family, 4)
+    assert len(few) > 3
+    assert few == waits_of(family, 4)
     assert max(waits.total() for waits in few.values()) <= 3 * len(device_jobs.CODES)
 
 
@@ -114,5 +115,6 @@ def test_all_that_runs_on_a_gpu_in_one_call_runs_in_miniature(capsys, monkeypatc
     said = {
         step["step"]: step for step in map(json.loads, capsys.readouterr().out.splitlines()[1:-1])
     }
-    assert len(said) == 7 and said["memory"]["shrunk"]
+    assert len(said) == 7
+    assert said["memory"]["shrunk"]
     assert min(said[step]["cells"] for step in ("equality", "memory")) > 0

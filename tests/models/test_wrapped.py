@@ -99,7 +99,8 @@ def test_virtual_tokens_stand_before_a_text_as_in_peft(kind, pair):
     assert encoder.path == "captured"
     assert encoder.longest == model.config.max_position_embeddings - 3
     maps = encoder.maps(inputs)
-    assert maps[0].shape[-2:] == (20, 20) and (maps[0].sum(-1) < 0.99).any()
+    assert maps[0].shape[-2:] == (20, 20)
+    assert (maps[0].sum(-1) < 0.99).any()
     whole = load_scoring((model, tokenizer)).revision
     assert scoring.revision != whole
 

@@ -84,7 +84,8 @@ def test_the_head_is_the_best_on_all_other_functions(cases_of):
         (3, 61, ARGS, THAT),
     ]
     of_args, case = (row for row in cases_of(edges) if row[2] == ARGS)
-    assert of_args[0] == 1 and case[:-2] == [9, "python", ARGS, "15-11"]
+    assert of_args[0] == 1
+    assert case[:-2] == [9, "python", ARGS, "15-11"]
     *_, head, command = case
     assert head == "1-0"
     asked = "--data python/codesyntax --id 101 --config python --relation"
@@ -92,7 +93,8 @@ def test_the_head_is_the_best_on_all_other_functions(cases_of):
         *("codesyntax", "show", *asked.split(), ARGS, "--head", "1-0", "user/model")
     ]
     *_, head, command = of_args
-    assert head == "" and shlex.split(command)[-2:] == [ARGS, "--labels"]
+    assert head == ""
+    assert shlex.split(command)[-2:] == [ARGS, "--labels"]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module", autouse=True)
 def fewer_draws():
     with pytest.MonkeyPatch.context() as patch:
-        assert "draws" not in masking_study.SETTINGS and mask.DRAWS == 20
+        assert "draws" not in masking_study.SETTINGS
+        assert mask.DRAWS == 20
         patch.setattr(mask, "DRAWS", DRAWS)
         yield
 
@@ -154,7 +155,8 @@ def test_the_studys_estimator_is_half_the_second_function(made):
         for row in rows_of(made, "effects")
         if (row["rule"], row["system"]) == ("jaccard", STUDY)
     }
-    assert set(found) <= set(effects) and len(found) > 5
+    assert set(found) <= set(effects)
+    assert len(found) > 5
     for kind, pairs in found.items():
         differences = [t1 - t0 for t1, t0 in pairs]
         mean, row = statistics.fmean(differences), effects[kind]

@@ -75,7 +75,8 @@ def test_without_models_the_functions_are_those_of_the_limit(ledgers, whole):
     assert _common_functions("python", {}, 3).tolist() == [0, 1, 2]
     one, two, three = np.unique(whole.function)[:3].tolist()
     read = _common_functions("python", ledgers([one, two], [two, three]), 3)
-    assert read is not None and read.tolist() == [two]
+    assert read is not None
+    assert read.tolist() == [two]
 
 
 def test_models_that_read_no_function_in_common_are_told(ledgers, whole):

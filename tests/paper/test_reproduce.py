@@ -82,7 +82,8 @@ class TestRun:
         assert folders == {*CONFIGS["python"], *CONFIGS["java"], "report", "results"}
 
     def test_what_will_run_is_told_first(self, told, made):
-        assert "java_skip_semicolon from " in told[0] and ": tiny" in told[0]
+        assert "java_skip_semicolon from " in told[0]
+        assert ": tiny" in told[0]
 
     @pytest.mark.parametrize("rule, table", [("first", 3), ("any", 5)])
     def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
@@ -145,7 +146,8 @@ class TestRun:
         rows = rows_of(made, "cases")
         figures = [int(row["figure"]) for row in rows]
         assert {1, 9, 10} <= {*figures} < {case.figure for case in paper.cases()}
-        assert figures == sorted(figures) and 5 not in figures
+        assert figures == sorted(figures)
+        assert 5 not in figures
         for row in rows:
             config, relation = row["config"], row["relation"]
             words = shlex.split(row["command"])
@@ -159,9 +161,11 @@ class TestRun:
             edges = np.bincount(
                 ledger.function[named & (ledger.tokens >= 10) & (ledger.tokens <= 60)]
             )
-            assert place == edges.argmax() and edges.max() > 0
+            assert place == edges.argmax()
+            assert edges.max() > 0
             if row["figure"] == "1":  # labels alone
-                assert "--labels" in words and row["head"] == ""
+                assert "--labels" in words
+                assert row["head"] == ""
                 continue
             hits = ledger.ranks[0] == 0  # (edges, layers, heads)
             elsewhere = hits[named & (ledger.function != place)].mean(axis=0)
@@ -364,7 +368,8 @@ OTHERS = {
 @pytest.mark.parametrize("column", OTHERS)
 def test_numbers_that_differ_in_one_of_these_are_not_joined(column):
     frame = beside_paper([OF], [OF._replace(**{column: OTHERS[column]})])
-    assert len(frame) == 2 and not any(frame["difference"].notna())
+    assert len(frame) == 2
+    assert not any(frame["difference"].notna())
 
 
 @pytest.mark.parametrize("digits, expected", [(1, 0.0), (2, 0.0), (3, -0.002)])
@@ -556,4 +561,5 @@ def test_what_is_not_ours_is_not_touched(tmp_path, tiny_model):
     for output, status in ((tmp_path, 1), (tmp_path / "notes.txt", 2)):
         asked = ("reproduce --source sample --models", tiny_model, "--output", output)
         assert "notes.txt" in run(*asked, status=status).output
-    assert (tmp_path / "notes.txt").read_text() == "mine" and (tmp_path / ".git").is_dir()
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / ".git").is_dir()

@@ -173,10 +173,8 @@ def test_the_merged_entries_say_what_the_ledgers_do(walked, means):
     rival = re.escape(signature) + r"; combined \d+\.\d+"
     assert all(re.fullmatch(rival, entry["notes"]) for entry in entries)
     first, *_ = hub.repositories["model", MODEL].commits  # before the pull request
-    assert (
-        result["settings"]["revision"] == first
-        and f"|model:{MODEL}@{first[:12]}|" in result["signature"]
-    )
+    assert result["settings"]["revision"] == first
+    assert f"|model:{MODEL}@{first[:12]}|" in result["signature"]
     pushed = hub.repositories["dataset", DATASET].sha("main")
     assert {(entry["dataset_id"], entry["dataset_revision"]) for entry in entries} == {
         (DATASET, pushed)
@@ -250,7 +248,8 @@ def test_the_recipe_goes_from_the_hub_to_a_report(walked):
     """By the README's very commands."""
     user, _ = walked
     page = (user.work / "csn-report" / "index.html").read_text(encoding="utf-8")
-    assert "microsoft/codebert-base" in page and "held-out" in page
+    assert "microsoft/codebert-base" in page
+    assert "held-out" in page
     assert len(list((user.work / "csn-results").glob("*.ledger.parquet"))) == 2
 
 

@@ -88,7 +88,8 @@ def test_claimed_rows_take_no_part_in_ranks_and_tests(results, data, tmp_path, r
     assert [row.ranks[FIRST] for row in table.verified] == [(2, 2), (1, 1)]
     assert all(row.ranks == {} for row in table.claimed)
     for before, now in zip(alone.verified, table.verified):
-        assert before.differences == now.differences and before.ranks == now.ranks
+        assert before.differences == now.differences
+        assert before.ranks == now.ranks
 
 
 def test_p_is_corrected_for_the_models_that_ran(results, data, tmp_path, run_here):
@@ -220,7 +221,8 @@ def test_three_instruments_stand_on_one_board(results, dataset_folder, fewer_fun
     assert table.shared["instrument"] == "masking"
     assert set(table.claimed[0].means) > {("restored", "restored"), ("jaccard", "jaccard")}
     page = save_board(found, tmp_path / "board").read_text()
-    assert "restored" in page and "T0" in page
+    assert "restored" in page
+    assert "T0" in page
 
 
 def altered(results, split="test", **columns):
@@ -271,7 +273,8 @@ def test_what_cannot_stand_on_a_board_is_left_out(change, reason, results, data,
     save(change(named(results, "user/odd")), tmp_path / "odd")
     found = read([tmp_path / "sent", tmp_path / "odd"], data)
     assert [models(table.claimed) for table in found.tables] == [["user/good"]]
-    assert found.left_out and all(re.search(reason, said) for _, said in found.left_out)
+    assert found.left_out
+    assert all(re.search(reason, said) for _, said in found.left_out)
     assert all(said.isprintable() for _, said in found.left_out)
     assert len(read([tmp_path / "sent", tmp_path / "odd"], data).left_out) == len(found.left_out)
 

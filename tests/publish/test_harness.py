@@ -31,7 +31,9 @@ def test_tasks():
     ]
     ((path, text),) = lm_eval_tasks(REPO, there).items()
     task = yaml.safe_load(text)
-    assert path == f"lm_eval/{TASK}.yaml" and path in lm_eval_files() and task["task"] == TASK
+    assert path == f"lm_eval/{TASK}.yaml"
+    assert path in lm_eval_files()
+    assert task["task"] == TASK
     assert (task["dataset_path"], task["dataset_name"], task["test_split"]) == (
         REPO,
         "python_pairs",
@@ -104,7 +106,9 @@ def test_lm_eval_finds_our_number(batch_size, tmp_path):
         done = python(EVALUATE, *given, cwd=ROOT, env=os.environ | variables)
     accuracy, scores = json.loads(done.stdout.splitlines()[-1])
     ours = prefer(model, data)
-    assert 100 * accuracy == ours.accuracy.plain and ours.accuracy.ties == 0 and 0 < accuracy < 1
+    assert 100 * accuracy == ours.accuracy.plain
+    assert ours.accuracy.ties == 0
+    assert 0 < accuracy < 1
     rows = ours.ledger.rows
     assert [score for both in scores for score in both] == pytest.approx(
         [score for row in rows for score in (row["good_whole"], row["bad_whole"])], abs=1e-3

@@ -156,7 +156,8 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
         failed = run("push", "dataset", dataset_folder, "--repo", DATASET)
         assert failed.exit_code == 1
         error = failed.stderr.strip().splitlines()[-1]
-        assert error.startswith("Error: ") and complaint in error
+        assert error.startswith("Error: ")
+        assert complaint in error
         assert failed.stdout == ""
         assert not first or len(hub.uploads) == first
         assert ("dataset", DATASET) not in hub.repositories or pushed(hub) == {}
@@ -165,7 +166,8 @@ def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command
         assert run("push", "dataset", dataset_folder, "--repo", DATASET).exit_code == 0
         assert pushed(hub) == published(dataset_folder)
     printed = "".join(capsys.readouterr())  # the client's log, too
-    assert TOKEN not in printed and "://" not in printed
+    assert TOKEN not in printed
+    assert "://" not in printed
 
 
 @pytest.mark.slow
@@ -219,7 +221,8 @@ def test_a_token_that_cannot_push_is_refused_before_anything_is_there(
         monkeypatch.setenv("HF_TOKEN", token)
         refused = run("push", "metric", "--repo", METRIC)
         assert hub.repositories == {}
-    assert refused.exit_code == 1 and complaint in refused.stderr
+    assert refused.exit_code == 1
+    assert complaint in refused.stderr
     assert not token or token not in refused.output
 
 

@@ -116,7 +116,8 @@ def test_results_are_merged_into_those_of_others(hub, made):
     signatures = {result.test.signature for result in find(folders)}
     assert signatures == {entry.notes.partition("; combined ")[0] for entry in read}
     for entry in read:
-        assert entry.value < 99 and (entry.source_url, entry.source_name) == (source, "CodeSyntax")
+        assert entry.value < 99
+        assert (entry.source_url, entry.source_name) == (source, "CodeSyntax")
         assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(entry.date)).days <= 1
 
 
@@ -133,11 +134,11 @@ def test_the_command_shows_and_opens(hub, results, monkeypatch):
     assert f"task_id: {PYTHON}" in dry.output
     assert run(*arguments).output.count("/discussions/") == 2
     files = hub.files(BOARD, revision="refs/pr/1")
-    assert len(files) == 4 and {path.rpartition("/")[0] for path in files} == {*folders_of(files)}
+    assert len(files) == 4
+    assert {path.rpartition("/")[0] for path in files} == {*folders_of(files)}
     for path, sent in files.items():
-        assert path in dry.output and (
-            path.endswith(".json") or f"{len(sent):,} bytes" in dry.output
-        )
+        assert path in dry.output
+        assert path.endswith(".json") or f"{len(sent):,} bytes" in dry.output
     assert not any(b"_path" in sent or bytes(results.parent) in sent for sent in files.values())
     told = hub.files(MODEL, "model", "refs/pr/2")[submit.RESULTS_FILE]
     (entry,) = parse_eval_result_entries(yaml.safe_load(told))
@@ -263,7 +264,8 @@ def test_answers_that_no_hub_gives(hub, results):
             request.open()
     hub.faults = [Fault("GET /api/models", status=200, times=99)]
     outcome = run(results, *WHERE)
-    assert outcome.exit_code == 1 and re.fullmatch(f"Error: .* {said} .*\n", outcome.stderr)
+    assert outcome.exit_code == 1
+    assert re.fullmatch(f"Error: .* {said} .*\n", outcome.stderr)
     with (
         pytest.raises(
             HubError, match="does not answer like a Hub about maker/tiny .JSONDecodeError"

@@ -116,7 +116,9 @@ def test_long_names_stay_in_their_cells_and_on_the_page(page, tmp_path, width):
 def test_long_configs_take_several_lines_in_the_picture_of_models():
     row = SimpleNamespace(name="m", findings=SimpleNamespace(title=LONG))
     model, *lines = headline._label(row, several_configs=True, several_models=True).split("\n")
-    assert model == "m" and " ".join(lines) == LONG and max(map(len, lines)) <= 30
+    assert model == "m"
+    assert " ".join(lines) == LONG
+    assert max(map(len, lines)) <= 30
 
 
 def test_a_picture_drawn_again_has_the_same_bytes():
@@ -141,4 +143,5 @@ def test_a_figure_with_intervals_says_that_they_are_over_repositories(
 ):
     monkeypatch.setattr(document, "over_repositories", lambda: over)
     figure = document.Figure("name", title, "alt", "table", lambda: None)
-    assert (figure.title != title) == more and figure.title.startswith(title)
+    assert (figure.title != title) == more
+    assert figure.title.startswith(title)

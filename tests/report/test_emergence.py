@@ -141,7 +141,8 @@ def test_a_report_shows_every_checkpoint_once(findings):
     drawn, table = training.parts
     assert [row[0] for row in table.rows] == [0, 16, 4000]
     assert [row[3][0] for row in table.rows] == [0, 0, 100]
-    assert ">4000</text>" in drawn.svg and "$" not in drawn.svg
+    assert ">4000</text>" in drawn.svg
+    assert "$" not in drawn.svg
 
 
 @pytest.mark.slow

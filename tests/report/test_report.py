@@ -181,14 +181,16 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     by_name = {name_of(one): one.comparisons["held-out"].of_mean("first", 3).p for one in compared}
     two = ["tiny, max-length 120", "tiny, max-length 511"]
     corrected = dict(zip(two, holm(np.array([by_name[name] for name in two]))))
-    assert column == pytest.approx(by_name | corrected) and len(column) == 3
+    assert column == pytest.approx(by_name | corrected)
+    assert len(column) == 3
     functions = {
         row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
         for row in rows_of(written, "results")
         if row["config"] == "java"
     }
     probed, common = functions["tiny, max-length 511"]
-    assert common < probed and {both[1] for both in functions.values()} == {common}
+    assert common < probed
+    assert {both[1] for both in functions.values()} == {common}
     assert functions["tiny, max-length 120"] == (common, common)
     assert {int(row["functions"]) for row in rows.values()} == {common}
 
@@ -245,7 +247,8 @@ def test_a_table_in_two_forms():
         "| &lt;img src=x onerror=alert(1)&gt;\\|\\`\\* | −2.0 \\[−3.0, −1.0; p 0.032\\] |" in text
     )
     # the page shows `first` at first, and so does this
-    assert "| b | – |" in text and "| c |" not in text
+    assert "| b | – |" in text
+    assert "| c |" not in text
     for cell, kind, shown in (
         (MARKUP, columns[1].kind, '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'),
         ([50.0, 40.0, 60.0], SCORE, '<td class="n">50.0<small>40.0 to 60.0</small>'),
@@ -370,7 +373,8 @@ def test_finding_says_what_the_tables_say(written, opened):
     found = {row["model"]: row for row in rows_of(written, "models") if row["config"] == "java"}
     models = {name: row for name, row in rows.items() if row["kind"] == "model"}
     best_baseline = rows["best baseline"]["held-out: score"]
-    assert len(models) == 2 and found.keys() == models.keys()
+    assert len(models) == 2
+    assert found.keys() == models.keys()
     for name, row in models.items():
         told = {
             place.removeprefix("all edges, held-out: "): of for place, of in found[name].items()
@@ -431,7 +435,8 @@ def test_missing_scores_come_last(opened):
     for _ in range(2):
         head.click()
         gone = [text == "–" for text in first_column(opened, "overview", 11)]
-        assert any(gone) and gone == sorted(gone)
+        assert any(gone)
+        assert gone == sorted(gone)
 
 
 def test_filters_choose_rule_and_k(opened, written):

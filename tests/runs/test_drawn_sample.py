@@ -36,7 +36,8 @@ def test_ranks_are_those_of_the_whole_run(made):
     """At the same places, spread over the split."""
     places = np.unique(made.test.ledger.function)
     assert made.test.functions + sum(made.test.ledger.settings["skips"].values()) == 40
-    assert places[0] < 40 and places[-1] >= 100
+    assert places[0] < 40
+    assert places[-1] >= 100
     assert np.array_equal(made.test.ledger.ranks, made.whole.ledger.only(places).ranks)
     assert np.array_equal(made.test.ledger.head, made.whole.ledger.only(places).head)
 
@@ -71,7 +72,8 @@ def test_a_seed_draws_evenly():
     drawn = np.zeros(50)
     for seed in range(400):
         places = Sample(size=10, seed=seed).places(50)
-        assert places == sorted({*places}) and len(places) == 10
+        assert places == sorted({*places})
+        assert len(places) == 10
         drawn[places] += 1
     # five standard deviations of a binomial
     assert abs(drawn - 80).max() < 5 * (400 * 0.2 * 0.8) ** 0.5

@@ -18,7 +18,8 @@ def test_the_next_item_is_worked_on_while_one_is_used():
 
     threads = in_advance(work, range(3))
     assert next(threads) != threading.get_ident()
-    assert began[1].wait(10) and not began[2].is_set()
+    assert began[1].wait(10)
+    assert not began[2].is_set()
     assert len([*threads]) == 2
 
 

@@ -121,7 +121,8 @@ def test_an_interrupted_run_goes_on(
         measure(output=tmp_path)
     assert len([*tmp_path.glob(".*.parts/*.parquet")]) == 1
     measure(output=tmp_path)
-    assert contents(tmp_path) == whole and not [*tmp_path.glob(".*")]
+    assert contents(tmp_path) == whole
+    assert not [*tmp_path.glob(".*")]
     assert f"{RUNS[instrument][0].__name__} " in capsys.readouterr().err
     assert parts[1] == parts[2]
     once = [index for part in (parts[0], *parts[2:]) for index in part]

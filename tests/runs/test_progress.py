@@ -13,7 +13,8 @@ from probing.runs.progress import EVERY, progress
 
 def lines(capsys):
     out, err = capsys.readouterr()
-    assert out == "" and "\r" not in err
+    assert out == ""
+    assert "\r" not in err
     return err.splitlines()
 
 

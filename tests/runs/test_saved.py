@@ -65,7 +65,8 @@ def result():
 def test_a_finished_run_is_found_with_the_place_of_its_data(result, tmp_path, caplog):
     file = result.save(tmp_path)
     found = ProbeResult.finished(file, RECORDED, Path("data"))
-    assert found == result and found.data_folder == Path("data")
+    assert found == result
+    assert found.data_folder == Path("data")
     assert not caplog.records
 
 
@@ -89,7 +90,8 @@ def test_a_result_without_its_ledger_is_told(result, tmp_path, caplog):
     file = result.save(tmp_path)
     result.paths(tmp_path)[1].unlink()
     assert ProbeResult.finished(file, RECORDED, None) is None
-    assert len(caplog.messages) == 1 and "cannot be reused" in caplog.text
+    assert len(caplog.messages) == 1
+    assert "cannot be reused" in caplog.text
 
 
 def test_a_run_of_other_settings_is_another_run(result, tmp_path, caplog):
@@ -224,7 +226,8 @@ def test_a_place_is_told_from_the_folder_or_from_the_home_and_found(
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
     assert path_from(tmp_path / folder, tmp_path / place) == path
     found = found_at(tmp_path / folder, path)
-    assert found is not None and found.samefile(tmp_path / place)
+    assert found is not None
+    assert found.samefile(tmp_path / place)
 
 
 @pytest.mark.parametrize("path", [None, "", 0, 3, True, ["a"], {"a": 1}])

@@ -84,7 +84,8 @@ def test_shards_give_the_bytes_of_one_process(
         asked = {"output": folder, "shard": f"{number}/7", **SOME}
         for config in CONFIGS:
             assert probe(tiny_model, dataset_folder, config, **asked) is None
-        assert not list(folder.glob("*.json")) and not list(folder.glob(".*"))
+        assert not list(folder.glob("*.json"))
+        assert not list(folder.glob(".*"))
     assert sum("has nothing to run" in message for message in caplog.messages) == 1 + 2
     assert sum(len(left_in(folder)) for folder in {*folders}) == 6 + 5
     assert [result.settings.config for result in merge(folders, place / "merged")] == [
@@ -121,8 +122,10 @@ def test_merged_where_they_are_and_merged_again(whole, folder, tmp_path):
     shards_of = left_in(folder)
     for _ in range(2):
         ran = run("merge", folder)
-        assert ran.stderr.startswith(f"wrote {folder}") and "first" in ran.stdout
-        assert len(left_in(folder, *RESULT)) == 2 and shards_of.items() <= left_in(folder).items()
+        assert ran.stderr.startswith(f"wrote {folder}")
+        assert "first" in ran.stdout
+        assert len(left_in(folder, *RESULT)) == 2
+        assert shards_of.items() <= left_in(folder).items()
     twice = shutil.copytree(
         folder, tmp_path / "twice", ignore=shutil.ignore_patterns("*-1-of-3*", "*.json")
     )
@@ -271,9 +274,8 @@ def test_the_runs_that_are_complete_are_merged_before_the_others_are_told(folder
         file.rename(tmp_path / f"other.{file.name}")
     (tmp_path / files(tmp_path)[1].name).unlink()
     ran = run("merge", tmp_path, three, "--output", tmp_path / "new", status=1)
-    assert (
-        "Error: 1 of 3 shards beside" in ran.stderr and "as before with --shard 2/3" in ran.stderr
-    )
+    assert "Error: 1 of 3 shards beside" in ran.stderr
+    assert "as before with --shard 2/3" in ran.stderr
     assert len(left_in(tmp_path / "new")) == 2
 
 
@@ -335,7 +337,8 @@ def test_each_of_several_processes_computes_and_shares_on_a_gpu_of_its_own(proce
     processes = processes_of_run()
     assert calls == [("cuda:1",), ("nccl",), (), ()]
     assert (processes.count, processes.rank, processes.device) == (4, 3, "cuda:1")
-    assert processes_of_run(alone=True).device is None and len(calls) == 4
+    assert processes_of_run(alone=True).device is None
+    assert len(calls) == 4
 
 
 def test_gpus_that_torch_cannot_use_are_none(process, monkeypatch):
@@ -345,7 +348,8 @@ def test_gpus_that_torch_cannot_use_are_none(process, monkeypatch):
     monkeypatch.setattr(torch.distributed, "init_process_group", began.append)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
-    assert processes_of_run().device == "cpu" and began == ["gloo"]
+    assert processes_of_run().device == "cpu"
+    assert began == ["gloo"]
 
 
 @pytest.mark.parametrize("number", [2, 3])

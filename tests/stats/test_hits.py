@@ -89,30 +89,35 @@ def test_rows_of_a_cluster_and_group_are_added_up():
     hits = Hits.of_rows(
         np.array([7, 3, 7, 7]), ["b", "a", "a", "a"], {"model": np.array([[1, 2, 0, 3]])}, ["k"]
     )
-    assert (
-        hits.clusters.tolist() == [3, 7] and hits.names == ["a", "b"] and hits.systems == ["model"]
-    )
-    assert hits.groups["a"].n.tolist() == [1, 2] and hits.groups["a"].sums["model"].tolist() == [
-        [2, 3]
-    ]
-    assert hits.n.tolist() == [3, 1] and hits.total("model").tolist() == [[5, 1]]
+    assert hits.clusters.tolist() == [3, 7]
+    assert hits.names == ["a", "b"]
+    assert hits.systems == ["model"]
+    assert hits.groups["a"].n.tolist() == [1, 2]
+    assert hits.groups["a"].sums["model"].tolist() == [[2, 3]]
+    assert hits.n.tolist() == [3, 1]
+    assert hits.total("model").tolist() == [[5, 1]]
     assert hits.scores("model") == pytest.approx(np.array([[500 / 3, 100]]))
-    assert hits.of("b").tolist() == [7] and hits.of("c").tolist() == []
+    assert hits.of("b").tolist() == [7]
+    assert hits.of("c").tolist() == []
     assert hits.of_cluster("a", "model").tolist() == [[2, 1.5]]
 
 
 def test_no_rows_have_no_scores():
     hits = Hits.of_rows(np.array([], int), [], {"model": np.zeros((2, 0))}, MEASURES)
-    assert hits.names == hits.systems == [] and np.isnan(hits.mean("model").value).all()
+    assert hits.names == hits.systems == []
+    assert np.isnan(hits.mean("model").value).all()
     assert hits.by_group("model").value.shape == hits.by_group("model", "model").p.shape == (2, 0)
 
 
 def test_means_are_over_groups_with_the_same_weight(hits):
     scores = hits.scores("model")
     mean, difference = hits.mean("model"), hits.mean("model", "rival")
-    assert mean.value == pytest.approx(scores.mean(axis=1)) and np.isnan(mean.p).all()
+    assert mean.value == pytest.approx(scores.mean(axis=1))
+    assert np.isnan(mean.p).all()
     assert difference.value == pytest.approx((scores - hits.scores("rival")).mean(axis=1))
-    assert (mean.low < mean.value).all() and (mean.value < mean.high).all() and mean.n == 12
+    assert (mean.low < mean.value).all()
+    assert (mean.value < mean.high).all()
+    assert mean.n == 12
     assert hits.contributions("model").sum(axis=1) == pytest.approx(mean.value)
 
 
@@ -181,7 +186,8 @@ def test_of_a_difference_only_what_differs_tells_how_much_it_varies():
     expected = plain_intervals.influence_p(
         float(difference.value[0]), influence, plain_intervals.degrees(shares)
     )
-    assert plain_intervals.degrees(shares) < 2 and difference.p[0] == pytest.approx(expected)
+    assert plain_intervals.degrees(shares) < 2
+    assert difference.p[0] == pytest.approx(expected)
 
 
 def test_shares_of_groups_have_wilsons_interval_and_few_clusters_none():
@@ -295,17 +301,20 @@ def test_twice_as_many_things_with_twice_as_much_have_the_same_values(hits):
 
 def test_some_groups_and_measures(hits):
     part = hits.where(groups=["b", "a"], measures=["last"])
-    assert part.names == ["a", "b"] and part.measures == ("last",)
+    assert part.names == ["a", "b"]
+    assert part.measures == ("last",)
     assert (part.clusters == hits.clusters).all()
     group, whole = part.groups["a"], hits.groups["a"]
-    assert (part.of("a") == hits.of("a")).all() and (group.n == whole.n).all()
+    assert (part.of("a") == hits.of("a")).all()
+    assert (group.n == whole.n).all()
     assert (group.sums["model"] == whole.sums["model"][1:]).all()
     assert same(hits.where().by_group("model"), hits.by_group("model"))
 
 
 def test_cells_are_chosen_group_by_group(hits):
     part = hits.cells({"b": np.append(hits.of("b")[1:4], 99), "a": hits.of("a")})
-    assert part.names == ["a", "b"] and part.of("b").tolist() == hits.of("b")[1:4].tolist()
+    assert part.names == ["a", "b"]
+    assert part.of("b").tolist() == hits.of("b")[1:4].tolist()
     assert (part.groups["a"].n == hits.groups["a"].n).all()
     assert (part.groups["b"].sums["rival"] == hits.groups["b"].sums["rival"][:, 1:4]).all()
 
@@ -346,9 +355,8 @@ def test_repositories_as_clusters_keep_values_and_add_up_functions(hits):
     ):
         assert one.value == pytest.approx(other.value)
     assert larger.mean("model").n == 6
-    assert (larger.n == hits.n).all() and (
-        larger.total("rival") == pytest.approx(hits.total("rival"))
-    )
+    assert (larger.n == hits.n).all()
+    assert larger.total("rival") == pytest.approx(hits.total("rival"))
     assert same(hits.clustered(hits.clusters).by_group("model"), hits.by_group("model"))
 
 
@@ -371,4 +379,5 @@ def test_the_bounds_of_percent_end_at_0_and_100(right, low, high):
     mean = hits.mean("model").at(0)
     assert 0 <= mean.low <= mean.value <= mean.high <= 100
     assert mean.value == pytest.approx(sum(right) / 3)
-    assert (low is None or mean.low == low) and (high is None or mean.high == high)
+    assert low is None or mean.low == low
+    assert high is None or mean.high == high

@@ -87,7 +87,8 @@ def test_a_mean_without_spread_is_certain():
 def test_fewer_than_three_clusters_have_no_interval():
     for values, known in (([5.0, 6.0], False), ([5.0, 6.0, 7.0], True)):
         estimate = of_values(values)
-        assert estimate.value == pytest.approx(np.mean(values)) and estimate.n == len(values)
+        assert estimate.value == pytest.approx(np.mean(values))
+        assert estimate.n == len(values)
         assert np.isfinite([estimate.low, estimate.high]).all() == known
 
 
@@ -133,7 +134,8 @@ def test_clusters_that_do_not_differ_give_no_degrees_of_freedom():
 def test_what_differs_by_rounding_does_not_differ():
     """By a thousand-millionth of the most."""
     none, rounded, more = (of_values([1.0] * 6 + [last]).p for last in (0.0, 0.9e-9, 2e-9))
-    assert none == pytest.approx(rounded) and more < 0.95 * none
+    assert none == pytest.approx(rounded)
+    assert more < 0.95 * none
 
 
 def test_no_p_is_below_that_of_exchanging_the_clusters_that_differ():
@@ -151,11 +153,9 @@ def test_a_mean_that_is_not_tested_has_no_p():
 def test_bounds_reach_to_zero_where_the_test_does_not_separate_and_end_before_it_where_it_does():
     value, p = np.array([1.5, 1.5, -2, 1]), np.array([0.050001, ALPHA, 0.9, ALPHA])
     low, high = agreeing(value, np.array([1.0, 1, -3, -0.5]), np.array([2.0, 2, -1, 2]), p)
-    assert (
-        low.tolist() == [0, 1, -3, pytest.approx(0, abs=1e-8)]
-        and low[3] > 0
-        and high.tolist() == [2, 2, 0, 2]
-    )
+    assert low.tolist() == [0, 1, -3, pytest.approx(0, abs=1e-8)]
+    assert low[3] > 0
+    assert high.tolist() == [2, 2, 0, 2]
 
 
 def test_a_mean_that_rests_on_few_clusters_has_the_p_of_its_degrees_of_freedom():
@@ -165,14 +165,16 @@ def test_a_mean_that_rests_on_few_clusters_has_the_p_of_its_degrees_of_freedom()
     expected = plain_intervals.influence_p(contribution.sum(), influence, degrees_of(share))
     estimate = mean_estimate(contribution.sum(), influence, share, share)
     of_equal_shares = plain_intervals.influence_p(contribution.sum(), influence, 11)
-    assert estimate.p == pytest.approx(expected) and estimate.p > 2 * of_equal_shares
+    assert estimate.p == pytest.approx(expected)
+    assert estimate.p > 2 * of_equal_shares
 
 
 def test_paired_p_is_that_of_a_mean_and_1_of_equal_systems():
     values = np.random.default_rng(1).exponential(size=12) - 0.3
     assert paired_p(values) == pytest.approx(of_values(values).p)
     assert paired_p(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)  # the larger here
-    assert paired_p(np.zeros(8)) == 1 and paired_p(np.ones(6)) == 2 * 0.5**6
+    assert paired_p(np.zeros(8)) == 1
+    assert paired_p(np.ones(6)) == 2 * 0.5**6
 
 
 # Hits of single groups
@@ -212,7 +214,8 @@ def test_bounds_are_the_shares_that_are_students_quantile_away(hits, things):
     for bound in {low, high} - {1}:
         away = abs(share - bound) / np.sqrt(bound * (1 - bound) / size)
         assert away == pytest.approx(stats.t.ppf(0.975, clusters - 1))
-    assert share == pytest.approx(hit) and (high == 1) == (hit == 1)
+    assert share == pytest.approx(hit)
+    assert (high == 1) == (hit == 1)
 
 
 def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
@@ -221,7 +224,8 @@ def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
     one, other = rng.binomial(n, 0.5, (2, 1, 9))
     value, low, high = wilson_difference(one, one, n)[:, 0]
     # bounds of a share are not symmetric, so a little is left
-    assert value == 0 and -low == high < 0.05
+    assert value == 0
+    assert -low == high < 0.05
     there, back = (wilson_difference(*pair, n)[:, 0] for pair in ((one, other), (other, one)))
     assert there == pytest.approx(-back[[0, 2, 1]])
     assert there[1] < there[0] < there[2]
@@ -230,7 +234,8 @@ def test_equal_systems_differ_by_nothing_and_swapped_ones_by_the_opposite():
 def test_differences_stay_between_minus_one_and_one():
     n = np.full(6, 3)
     bounds = wilson_difference(n[None], np.zeros((1, 6)), n)[:, 0]
-    assert bounds[0] == bounds[2] == 1 and 0 < bounds[1] < 1
+    assert bounds[0] == bounds[2] == 1
+    assert 0 < bounds[1] < 1
 
 
 # Several tests
@@ -251,9 +256,8 @@ def estimate_of(p):
 
 def test_estimates_corrected_together_are_one_family():
     one, other = corrected([estimate_of([[0.01, 0.04]]), estimate_of([[0.02]])])
-    assert one.p.tolist() == [[pytest.approx(0.03), pytest.approx(0.04)]] and other.p.tolist() == [
-        [pytest.approx(0.04)]
-    ]
+    assert one.p.tolist() == [[pytest.approx(0.03), pytest.approx(0.04)]]
+    assert other.p.tolist() == [[pytest.approx(0.04)]]
     (twice,) = corrected([estimate_of([0.01, 0.3])], times=2)
     assert twice.p.tolist() == [pytest.approx(0.04), pytest.approx(0.6)]
     assert corrected([estimate_of([0.4, 0.9])], times=3)[0].p.tolist() == [1, 1]
@@ -286,4 +290,5 @@ def test_estimates_by_place_and_significant():
 def test_intervals_hold_and_tests_reject_as_often_as_they_say(unit, groups, shape):
     """tests/benchmarks/intervals.py with fewer draws: within three standard errors."""
     scores, differences, falsely = covered(unit, groups, shape, clusters=30, draws=200, seed=1)
-    assert min(scores, differences) >= 89 and falsely <= 10
+    assert min(scores, differences) >= 89
+    assert falsely <= 10

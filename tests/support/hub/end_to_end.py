@@ -136,7 +136,8 @@ class Walk:
             **files,
         }
         stdin, stdout = self._warm.stdin, self._warm.stdout
-        assert stdin and stdout
+        assert stdin
+        assert stdout
         stdin.write(json.dumps(step) + "\n")
         stdin.flush()
         status = stdout.readline().strip()

@@ -118,7 +118,8 @@ class Program:
             )
             atexit.register(self._process.kill)
         stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin and stdout
+        assert stdin
+        assert stdout
         stdin.write(base64.b64encode(code.encode()).decode() + "\n")
         stdin.flush()
         found: Counter[Place] = Counter()
