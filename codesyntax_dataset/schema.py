@@ -15,7 +15,7 @@ from codesyntax_dataset.errors import CodeSyntaxError
 
 _NAMED = 5  # of the functions that are left out for a reason
 
-LABELS = "1.6"
+LABELS = "1.7"
 """Version of the label rules: raised when labels change on purpose."""
 
 

@@ -115,6 +115,8 @@ def _in_steps(parser: tree_sitter.Parser, data: bytes) -> tree_sitter.Tree:
 def _check_heredocs(data: bytes) -> None:
     """Raise ParseError where the words of here-documents that wait for their end do not fit the
     scanner's buffer."""
+    if sum(len(word) + 4 for word in _HEREDOC.findall(data)) <= _OPEN:
+        return
     waiting: Counter[bytes] = Counter()
     for number, line in enumerate(data.split(b"\n"), start=1):
         waiting -= Counter([line.strip()])

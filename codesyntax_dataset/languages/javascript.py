@@ -58,6 +58,9 @@ TABLE = Table(
         (re.compile(rb"(?<=\w=)\"[^\"\n]*\""), lambda text: text[0].replace(b"&", b"_")),
     ),
     refused=_MISREAD,
+    runs_on=re.compile(
+        rb"[}+-](?:\s*(?://[^\n]*|/\*(?:[^*]|\*(?!/))*\*/))*[ \t]*\r?\n\s*(?:[(\[`+-]|/(?![/*]))"
+    ),
     dialects=(Dialect("tree_sitter_typescript.language_tsx", _MISREAD + _TYPED),),
     functions=dict.fromkeys(
         "arrow_function function_declaration function_expression generator_function generator_function_declaration "

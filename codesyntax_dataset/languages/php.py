@@ -129,7 +129,11 @@ TABLE = Table(
         ),
         Rule("exit_statement", "Call", {"func": "'exit'", "args": "*"}),
         Rule("unset_statement", "Call", {"func": "'unset'", "args": "*"}),
-        Rule("case_statement", "Case", {"test": "value", "body": "*[1:]<!text_interpolation>"}),
+        Rule(
+            "case_statement",
+            "Case",
+            {"test": "value", "body": f"*[1:] .. {_HTML} | *[1:] | {_HTML}"},
+        ),
         Rule(
             "match_conditional_expression",
             "Case",
@@ -212,7 +216,11 @@ TABLE = Table(
         Rule(
             "switch_statement",
             "Switch",
-            {"switch": "'switch'", "expr": "condition", "statement": "body/*<!text_interpolation>"},
+            {
+                "switch": "'switch'",
+                "expr": "condition",
+                "statement": "body/*<!text_interpolation>[0] .. body/*[-1]",
+            },
         ),
         Rule(
             "try_statement",

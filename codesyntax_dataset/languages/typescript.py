@@ -55,9 +55,9 @@ _RESPELLED = (
     ),
 )
 _SOFT = re.compile(  # names that the grammar takes for keywords
-    rf"(?<=[(,])(?P<blank>\s*)(?:{_KEYWORDS})(?=\s*[,)?:])"
+    rf"(?<=[(,])\s*(?:{_KEYWORDS})(?=\s*[,)?:])"
     r"|(?<![\w$.])accessor(?=\s*(?:[(;:=?!<}]|\n))|(?<=\blet )(?:as|satisfies)\b|\babstract(?=\s*=[^=>])"
-    r"|(?<![\w$.] )(?<![\w$.])(?:as|satisfies)(?=\s*[=.,;)\]])".encode()
+    r"|(?<![\w$.])(?<![\w$.] )(?:as|satisfies)(?=\s*[=.,;)\]])".encode()
 )
 _MISREAD = """
     (call_expression function: (non_null_expression (new_expression) @refused))
@@ -90,24 +90,31 @@ _MISREAD = """
       argument: (call_expression function: (import)) @name)))
     (binary_expression left: (binary_expression operator: "<"
       right: [(call_expression) (member_expression)] @name) operator: ">" (#match? @name "^import\\s*[(]"))
-
     (binary_expression left: (instantiation_expression) operator: ["+" "-"] @refused)
     (binary_expression left: (new_expression type_arguments: (_) !arguments) operator: ["+" "-"] @refused)
-    (mapped_type_clause (_) @name (#match? @name "^import\\s*[(]"))
     (subscript_expression object: (instantiation_expression) @refused)
     (subscript_expression object: (new_expression type_arguments: (_) !arguments) @refused)
-    ([(array_type (_) @name) (as_expression "as" . (_) @name) (conditional_type (_) @name)
-      (constraint (_) @name) (constructor_type (_) @name) (default_type (_) @name)
-      (function_type return_type: (_) @name)
-      (index_signature (_) @name) (index_type_query (_) @name) (intersection_type (_) @name) (lookup_type (_) @name)
-      (optional_type (_) @name) (parenthesized_type (_) @name) (readonly_type (_) @name)
-      (rest_type (_) @name) (satisfies_expression "satisfies" . (_) @name) (tuple_type (_) @name)
-      (type_alias_declaration value: (_) @name) (type_annotation (_) @name)
-      (type_arguments (_) @name) (type_predicate (_) @name) (type_query (_) @name)
-      (union_type (_) @name)] (#match? @name "^import\\s*[(]"))
     (union_type "|" . (union_type . "|") @refused) ; `||` in what it takes for types
     (intersection_type "&" . (intersection_type . "&") @refused)
 """
+
+_WITH_TYPES = (
+    "conditional_type constraint constructor_type default_type index_signature intersection_type lookup_type "
+    "mapped_type_clause optional_type parenthesized_type readonly_type rest_type tuple_type type_annotation "
+    "type_arguments type_predicate type_query union_type"
+).split()
+_MISREAD += '([{}] (#match? @name "^import\\\\s*[(]"))'.format(  # `import("a").B` as a type
+    " ".join(
+        f"({node} [(call_expression) (member_expression)] @name)"
+        for node in (
+            *_WITH_TYPES,
+            'as_expression "as" .',
+            "function_type return_type:",
+            'satisfies_expression "satisfies" .',
+            "type_alias_declaration value:",
+        )
+    )
+)
 
 _BINARY = "binary_expression"
 _LEVELS = (  # of the compiler, which has `as` beside `<`
@@ -143,6 +150,7 @@ TABLE = replace(
     soft=_SOFT,
     begins=_MEMBER,
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
+    runs_on=re.compile(b""),  # behind a type, too
     dialects=(Dialect("tree_sitter_typescript.language_tsx", JAVASCRIPT_TABLE.refused + _MISREAD),),
 )
 

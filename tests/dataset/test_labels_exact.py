@@ -227,6 +227,7 @@ def test_what_cannot_be_read_has_its_place(language, code, line, column):
     "language, misread, read",
     [
         ("java", "void f() { g((a.b) - c * d); }", "void f() { g(((a.b)) - c * d); }"),
+        ("java", "void f() { g((a.b) /* e */ - c); }", "void f() { g(((a.b)) - c); }"),
         (
             "php",
             "function f() { if ($a) if ($b) c(); else d(); }",
@@ -273,6 +274,7 @@ READ = {
     "php": [
         "function f() { for (;;): endfor; for ($i = 0; ; ): endfor; }",
         "function f() { for (;;): ?>a<?php endfor; for (;;): b(); endfor; }",
+        "function f() { switch ($a) { case 1: ?> b <?php c(); case 2: d(); ?> e <?php default: ?> g <?php } }",
         "function f() { enum::a(); readonly($b); return $c->enum; }",
         "function f() { new class { use A, B { A::c insteadof B; B::c as d; } }; }",
         "function f() { foreach ($s as $k => $x); }",

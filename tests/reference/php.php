@@ -336,7 +336,9 @@ class Edges extends PhpParser\NodeVisitorAbstract
             case $node instanceof Stmt\Switch_:
                 $open = $this->closing($index) + 1;
                 $end = $this->partner[$open] ?? $this->until[$node->getEndFilePos() + 1] - 1;
-                $cases = $node->cases ? [$node->cases[0]->getStartFilePos(), $this->tokenSpan($end - 1, $end - 1)[1]] : null;
+                $last = $node->cases ? end($node->cases)->stmts : [];
+                $behind = max($this->tokenSpan($end - 1, $end - 1)[1], $last ? $this->span(end($last))[1] : 0);
+                $cases = $node->cases ? [$node->cases[0]->getStartFilePos(), $behind] : null;
                 $parts = ['switch' => $keyword, 'expr' => $this->span($node->cond), 'statement' => $cases];
                 $this->all('Switch', $parts, 'expr->statement', 'switch->expr', 'switch->statement');
                 break;

@@ -34,6 +34,7 @@ TABLE = Table(
     ),
     names=_FINAL,
     completed=((_RECORD, b"<A>"),),
+    suspect=re.compile(rb"\)\s*[-+/]"),  # `/` begins a comment
     refused="""
         (cast_expression type: [(type_identifier) (scoped_type_identifier)] ; `f((a.b) - c)` is no cast of `-c`
           value: (unary_expression ["+" "-"]) @refused)

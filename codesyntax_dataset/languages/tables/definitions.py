@@ -9,7 +9,6 @@ with it.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from codesyntax_dataset.languages.language import (
     Unread,
 )
 from codesyntax_dataset.languages.tables.labels import Labels, Tree
-from codesyntax_dataset.languages.tables.parts import Find, compiled
+from codesyntax_dataset.languages.tables.parts import Find, Nodes, compiled
 
 _CONTINUING = re.compile(
     rb"[])}{.?:&|>]|(?:catch|elif|else|elsif|end|ensure|except|extends|finally|implements|rescue|then|throws|where)\b"
@@ -86,10 +85,9 @@ def _indent(line: bytes) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _name(node: tree_sitter.Node, paths: dict[str, Find], data: bytes) -> str:
-    """The text of what the path for nodes of this type leads to: of its first node, or from the
-    first to the last."""
-    parts = paths[node.type](node) if node.type in paths else []
+def _name(parts: Nodes, data: bytes) -> str:
+    """The text of what the path to a name leads to: of its first node, or from the first to the
+    last."""
     if not parts:
         return ""
     whole = len(parts) == 2 and parts[1].type in ("string", "template_string")
@@ -118,42 +116,53 @@ class _Finder:
 
     def __init__(self, data: bytes, labels: Labels, hidden: frozenset[int]):
         self._data, self._labels, self._hidden = data, labels, hidden
-        self._breaks = [match.end() for match in re.finditer(b"\n", data)]
         table = labels.table
-        self._functions = {node: compiled(path) for node, path in table.functions.items()}
-        self._callbacks = {node: compiled(path) for node, path in table.callbacks.items()}
-        self._scopes = {node: compiled(path) for node, path in table.scopes.items()}
+        roles = {"scope": table.scopes, "function": table.functions, "callback": table.callbacks}
+        self._names: dict[str, list[tuple[str, Find]]] = {}
+        for role, paths in roles.items():
+            for node, path in paths.items():
+                self._names.setdefault(node, []).append((role, compiled(path)))
 
     def defined(self, tree: Tree, around: _Around) -> Iterator[Definition]:
         """The functions in a tree."""
+        line, counted = around.line, around.start
         for node, name, _, published in self._named(tree, tree.root, around.prefix):
-            start, end = (
-                around.start + tree.place(byte) for byte in (node.start_byte, node.end_byte)
-            )
-            first, last = (bisect_right(self._breaks, place) + 1 for place in (start, end - 1))
+            start = around.start + tree.place(node.start_byte)
+            end = around.start + tree.place(node.end_byte)
+            line += self._data.count(b"\n", counted, start)
+            counted = start
+            last = line + self._data.count(b"\n", start, end - 1)
             code = self._data[start:end].decode()
-            yield Definition(name, first, last, code, not published)
+            yield Definition(name, line + 1, last + 1, code, not published)
 
     def _named(self, tree: Tree, root: tree_sitter.Node, prefix: str) -> Iterator[_Named]:
         """The functions in a node, but for itself."""
-        unpublished = self._labels.table.unpublished
-        known = self._functions.keys() | self._callbacks.keys() | self._scopes.keys()
-        waiting = [(child, prefix, True) for child in reversed(root.children)]
+        names, unpublished, data = self._names, self._labels.table.unpublished, tree.data
+        waiting = [(root, prefix, True)]
         while waiting:
             node, prefix, published = waiting.pop()
             kind = node.type
             published = published and kind not in unpublished
-            ours = kind in known and node.start_byte >= tree.start  # not of the frame
-            if ours and (name := _name(node, self._scopes, tree.data)):
-                prefix += f"{name}."
-            if ours and (name := _name(node, self._functions, tree.data)):
-                yield _Named(node, prefix + name, False, published)
-            elif ours and (name := _name(node, self._callbacks, tree.data)):
+            ours = (
+                kind in names and node.start_byte >= tree.start and node is not root
+            )  # not of the frame
+            for role, path in names[kind] if ours else ():
+                if not (name := _name(path(node), data)):
+                    continue
+                if role == "scope":
+                    prefix += f"{name}."
+                    continue
+                named = _Named(node, prefix + name, role == "callback", published)
                 # it may be only the place where others are defined, such as a module or a suite of tests
-                nested = list(self._named(tree, node, prefix))
-                yield from nested or [_Named(node, prefix + name, True, published)]
+                nested = list(self._named(tree, node, prefix)) if named.callback else []
+                yield from nested or [named]
+                break
             else:
-                waiting += [(child, prefix, published) for child in reversed(node.named_children)]
+                waiting += [
+                    (child, prefix, published)
+                    for child in reversed(node.children)
+                    if child.named_child_count
+                ]
 
     def parts(
         self, lines: Sequence[bytes], around: _Around, depth: int = 0
@@ -233,7 +242,8 @@ class _Finder:
         names, waiting = "", [tree.root]
         while waiting:
             node = waiting.pop()
-            if node.start_byte >= tree.start and (name := _name(node, self._scopes, tree.data)):
+            roles = dict(self._names.get(node.type, ())) if node.start_byte >= tree.start else {}
+            if "scope" in roles and (name := _name(roles["scope"](node), tree.data)):
                 names += f"{name}."
             waiting += reversed(node.named_children)
         return names

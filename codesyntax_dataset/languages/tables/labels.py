@@ -17,7 +17,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import itemgetter
 from types import MappingProxyType
@@ -42,8 +42,10 @@ def grammar(name: str) -> tree_sitter.Language:
     return tree_sitter.Language(getattr(importlib.import_module(package), function or "language")())
 
 
-_Reading = tuple[tree_sitter.Language, tree_sitter.Query | None, tuple[str, str]]
-"""A grammar, its query for what no function has, and a frame."""
+_Asked = Callable[[bytes], object]
+
+_Reading = tuple[tree_sitter.Language, tree_sitter.Query | None, _Asked, tuple[str, str]]
+"""A grammar, its query for what no function has, whether code may have it, and a frame."""
 
 _CALLED = re.compile(rb"\w+\s*\([^()]*\)(?:\s*\.\s*\w+)?")  # such as `import("a").B`
 _PIECE = re.compile(rb"'[^'\n]*'|\"[^\"\n]*\"|\w+|[^\w\s]")
@@ -52,10 +54,12 @@ _Span = tuple[int, int]  # in bytes
 _Edit = tuple[int, int, bytes]  # what stands in place of these bytes
 
 
-def _readings(by: Iterable[Dialect], frames: Sequence[tuple[str, str]]) -> list[_Reading]:
+def _readings(
+    by: Iterable[Dialect], frames: Sequence[tuple[str, str]], asked: _Asked
+) -> list[_Reading]:
     """Each grammar in each of its frames, by default in these."""
     return [
-        (ready, tree_sitter.Query(ready, refused) if refused else None, frame)
+        (ready, tree_sitter.Query(ready, refused) if refused else None, asked, frame)
         for name, refused, own in by
         for ready in [grammar(name)]
         for frame in own or frames
@@ -125,10 +129,15 @@ class Labels:
         of_files = {table.file_grammar or table.grammar: table.refused} | {
             dialect.grammar: dialect.refused for dialect in table.dialects
         }
+        asked = table.suspect.search if table.suspect else lambda _: True
         self._readings = {
-            "function": _readings(by_grammar, table.frames),
-            "part": _readings(by_grammar, (*dict.fromkeys((*table.frames, *table.suites)),)),
-            "file": _readings([Dialect(*both) for both in of_files.items()], (("", ""),)),
+            "function": _readings(by_grammar, table.frames, asked),
+            "part": _readings(by_grammar, (*dict.fromkeys((*table.frames, *table.suites)),), asked),
+            "file": _readings(
+                [Dialect(*both) for both in of_files.items()],
+                (("", ""),),
+                table.runs_on.search if table.runs_on else lambda _: False,
+            ),
         }
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
@@ -349,7 +358,9 @@ class Labels:
         """
         data, soft = tree.data[tree.start : tree.end], self.table.soft
         walk = self._walked(tree)
-        plain = bytearray(soft.sub(lambda name: b"_" * len(name[0]), data) if soft else data)
+        plain = bytearray(
+            soft.sub(lambda name: re.sub(rb"\S", b"_", name[0]), data) if soft else data
+        )
         for node in walk.comments:
             inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
             every = plain[node.start_byte - tree.start] == ord("\\")
@@ -370,7 +381,7 @@ class Labels:
         """The tree by the first grammar, in the first frame, with which the code parses, or its
         error comes last."""
         trees: list[Tree] = []
-        for ready, refused, (before, after) in readings:
+        for ready, refused, asked, (before, after) in readings:
             start = len(before.encode())
             framed = before.encode() + data + after.encode()
             try:
@@ -378,8 +389,7 @@ class Labels:
             except ParseError as wrong:
                 unbounded = wrong
                 continue
-            suspect = self.table.suspect is None or self.table.suspect.search(framed)
-            error = self._error(root, start, refused if suspect else None)
+            error = self._error(root, start, refused if asked(framed) else None)
             trees.append(Tree(root, framed, start, start + len(data), error, refused, readings))
             if error is None:
                 return trees[-1]

@@ -63,7 +63,8 @@ class Table:
     with brackets around those that are `@bracketed` (from the first to the last of a match), a
     name in place of those that are `@name`, `;` behind each that is `@opened`, and `;` before each
     `@statement` that begins a line, without which it is refused; `suspect`:
-    matches, in bytes, what is in all code that has such nodes. `functions`: nodes of functions that
+    matches, in bytes, what is in all code that has such nodes, and `runs_on` what is in all files where
+    they tell where a function ends, by default in none. `functions`: nodes of functions that
     a source file is searched for, each with the path to its name, which must lead somewhere;
     `callbacks`: further ones, which count if they have no function inside that does; `scopes`:
     nodes whose names precede those of functions inside, or of the function that they are;
@@ -89,6 +90,7 @@ class Table:
     flat: frozenset[str] = frozenset()
     refused: str = ""
     suspect: re.Pattern[bytes] | None = None
+    runs_on: re.Pattern[bytes] | None = None
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
     enclosed: tuple[re.Pattern[bytes], ...] = ()
