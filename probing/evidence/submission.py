@@ -12,19 +12,20 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.arguments import Paths
-from codesyntax_dataset.errors import SubmissionError
+from codesyntax_dataset.errors import HubError, SubmissionError
 from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.gather import by_instrument, find
 from probing.evidence.headlines import Headline, Means
 from probing.instruments.registry import INSTRUMENTS
+from probing.models.location import reference_of
 from probing.runs.ledger_file import ATTENTION
-from probing.runs.records import PLAIN, shown
+from probing.runs.records import PLAIN, JsonObject, shown
 from probing.stats.intervals import Estimate
 
 _PART = r"(?![-.])(?!.*(--|\.\.))[\w.-]{1,96}(?<![-.])"
@@ -41,15 +42,15 @@ _OF_MODEL = {"model", "revision", "begin", "data", "labels", "split"}
 
 @dataclass(frozen=True)
 class Submission:
-    """Results by split: `results`; `files`: their JSON."""
+    """Results by split: `results`; `files`: their JSON, if they were found as files."""
 
     results: Mapping[str, Any]
-    files: Mapping[str, Path]
+    files: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def result(self) -> Any:
-        """That on the split that is scored."""
-        return self.results["test"]
+        """That on the split that is scored, or the first one if there is none."""
+        return self.results.get("test", next(iter(self.results.values())))
 
     @property
     def settings(self) -> Any:
@@ -57,20 +58,42 @@ class Submission:
 
     @property
     def headline(self) -> Headline:
-        return INSTRUMENTS[self.result.instrument].headline
+        """Raises SubmissionError for what no board takes."""
+        return headline_of(self.result.instrument)
+
+    @cached_property
+    def table(self) -> dict[str, str]:
+        """What the rows of its table share."""
+        return table_of(self.result.instrument, self.result.PROVENANCE.of(self.result.ledger))
+
+    @property
+    def made(self) -> JsonObject:
+        """Split -> how its ledger was made."""
+        return {split: dict(each.ledger.settings) for split, each in self.results.items()}
 
     @cached_property
     def name(self) -> str:
         """The name of its table on boards, and a digest of the ledgers."""
         digests = [result.ledger.digest() for result in self.results.values()]
         digest = hashlib.sha256("".join(digests).encode()).hexdigest()[:12]
-        result = self.result
-        table = table_of(result.instrument, result.PROVENANCE.of(result.ledger))
-        return f"{name_of(table)}.{digest}"
+        return f"{name_of(self.table)}.{digest}"
 
-    def means(self, whole: Any) -> Means:
-        """Over all functions of the data; raises SubmissionError if it is not of these."""
-        return self.headline.means(self.results, whole)
+    def check(self) -> None:
+        """Raise SubmissionError for what no board takes: another instrument, settings such as those
+        of a control, and results of other splits than a headline needs, or that differ in more."""
+        needed = {*self.headline.splits}
+        for result in self.results.values():
+            check_settings(result.settings)
+        if {*self.results} != needed:
+            lacking = " and ".join(sorted(needed - {*self.results}))
+            raise SubmissionError(f"there is no result on the split {lacking} of the same settings")
+        if len({alike(result.settings) for result in self.results.values()}) > 1:
+            raise SubmissionError("the results on both splits have other settings")
+
+
+def alike(settings: Any) -> str:
+    """What the results of a submission share."""
+    return str(settings.model_dump_json(exclude={"split", "labels"}))
 
 
 def submissions_in(paths: Paths) -> list[Submission]:
@@ -87,8 +110,10 @@ def submissions_in(paths: Paths) -> list[Submission]:
     for name, of_instrument in files.items():
         if of_instrument:
             headline_of(name)
-        load = INSTRUMENTS[name].result.load
-        found += [Submission({"test": load(file)}, {"test": file}) for file in of_instrument]
+        for file in of_instrument:
+            result = INSTRUMENTS[name].result.load(file)
+            split = result.settings.split
+            found.append(Submission({split: result}, {split: file}))
     return found
 
 
@@ -105,7 +130,6 @@ def headline_of(instrument: Any) -> Headline:
 
 def check_settings(settings: Any) -> None:
     """Raise SubmissionError for settings that no board takes, such as those of a control."""
-    texts = json.dumps(settings.model_dump(mode="json"), ensure_ascii=False)
     reason = ""
     if not MODEL_NAME.fullmatch(settings.model):
         reason = (
@@ -120,7 +144,7 @@ def check_settings(settings: Any) -> None:
         reason = f"{', '.join(settings.deviations) or 'random weights'}: a control is not a model"
     elif settings.limit is not None:
         reason = "a partial run is not published: run the whole split"
-    elif not all(_TEXT.fullmatch(text) for text in _texts(json.loads(texts))):
+    elif not all(_TEXT.fullmatch(text) for text in _texts(settings.model_dump(mode="json"))):
         reason = "a setting is no plain text of at most 200 characters"
     if reason:
         raise SubmissionError(reason)
@@ -155,6 +179,24 @@ def name_of(shared: Mapping[str, str]) -> str:
     return f"{shared['config']}.{shared['instrument']}.{digest}"
 
 
+def branch_of(model: str, commit: str) -> str:
+    """The branch or tag of a model's repository that has a commit.
+
+    Raises SubmissionError if none has it, as those of pull requests, and HubError if the Hub does
+    not say.
+    """
+    try:
+        branch = reference_of(model, commit)
+    except Exception as error:  # which one depends on the HTTP client of huggingface_hub
+        reason = " ".join(str(error).split())[:200]
+        raise HubError(
+            f"the Hub does not say which branch of {model} has {commit}: {reason}"
+        ) from error
+    if branch is None:
+        raise SubmissionError(f"{commit} is on no branch or tag of {model}, as of a pull request")
+    return branch
+
+
 def scores(means: Means, system: str, against: str | None = None) -> dict[Any, Estimate]:
     """The name of a mean and a measure -> the mean of a system, or the difference to that of
     another; without those that have no number."""
@@ -165,16 +207,3 @@ def scores(means: Means, system: str, against: str | None = None) -> dict[Any, E
             for row, measure in enumerate(mean.hits.measures):
                 every[name, measure] = estimate.at(row)
     return every
-
-
-def check_splits(results: Mapping[str, Any], headline: Headline) -> None:
-    """Raise SubmissionError unless results are of the splits that a headline needs, alike in all
-    else."""
-    if {*results} != {*headline.splits}:
-        lacking = " and ".join(sorted({*headline.splits} - {*results}))
-        raise SubmissionError(f"there is no result on the split {lacking} of the same settings")
-    made = {
-        result.settings.model_dump_json(exclude={"split", "labels"}) for result in results.values()
-    }
-    if len(made) > 1:
-        raise SubmissionError("the results on both splits have other settings")

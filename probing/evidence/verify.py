@@ -30,14 +30,16 @@ from codesyntax_dataset.errors import (
     HubError,
     LedgerError,
     ModelError,
+    SubmissionError,
     UnknownName,
 )
 from probing.evidence.gather import alike, by_instrument
 from probing.evidence.protocols import TABLE_MEASURES
 from probing.evidence.published import CHOSEN_ON, SCORED, numbers_of
+from probing.evidence.submission import branch_of
 from probing.instruments import registry
 from probing.instruments.attention.result import ProbeResult
-from probing.models.location import REQUEST, reference_of
+from probing.models.location import REQUEST
 from probing.runs.data import find_data
 from probing.runs.experiment import run_again
 from probing.runs.ledger_file import ATTENTION, instrument_of, without
@@ -472,15 +474,11 @@ def _check_reference(model: str, commit: str) -> Criterion:
     if f"@{REQUEST}" in model:
         return Criterion(REVISION, True, model.partition("@")[2])
     try:
-        reference = reference_of(model, commit)
-    except Exception as error:  # which one depends on the HTTP client of huggingface_hub
-        reason = " ".join(str(error).split())[:200]
-        silent = f"the Hub does not say which branch of {model} has {commit}: {reason}"
-        return Criterion(REVISION, None, silent)
-    if reference is None:
-        nowhere = f"{commit} is on no branch or tag of {model}, as of a pull request"
-        return Criterion(REVISION, False, nowhere)
-    return Criterion(REVISION, True, reference)
+        return Criterion(REVISION, True, branch_of(model, commit))
+    except HubError as error:
+        return Criterion(REVISION, None, str(error))
+    except SubmissionError as error:
+        return Criterion(REVISION, False, str(error))
 
 
 def _version_and_labels(settings: Any) -> str:

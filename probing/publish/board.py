@@ -8,7 +8,7 @@ The rules, which the page explains:
   a table of their own, at most MOST_CLAIMED of an owner, newest first, and take part in no rank and
   no test.
 - *Tables.* Rows share one only if their settings agree in everything but the model (`table_of`).
-- *Ranks* are ranges, from a paired test of each two verified models (`ranks`): a model ranks below
+- *Ranks* are ranges, from a paired test of each two verified models (`ranks_of`): a model ranks below
   those that are significantly better and above those that are significantly worse.
 
 What follows from a ledger is kept in the cache, and so is each finished part of a run: a board that
@@ -17,44 +17,29 @@ was interrupted goes on, and gives the same bytes.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
+import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from codesyntax_dataset.arguments import Paths, checked
-from codesyntax_dataset.errors import (
-    CodeSyntaxError,
-    DatasetError,
-    HubError,
-    LedgerError,
-    ModelError,
-    SubmissionError,
-    UnknownName,
-)
+from codesyntax_dataset.atomic import temporary_folder
+from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SubmissionError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.headlines import Headline, Mean, Means
-from probing.evidence.submission import (
-    check_settings,
-    check_splits,
-    headline_of,
-    name_of,
-    scores,
-    table_of,
-)
+from probing.evidence.submission import Submission, branch_of, headline_of, name_of, scores
 from probing.instruments.registry import INSTRUMENTS
 from probing.models import cache_dir
-from probing.models.location import EMBEDDED_MODELS, reference_of
+from probing.models.location import EMBEDDED_MODELS
 from probing.publish import sources as places
 from probing.publish.sources import Found, LeftOut
 from probing.runs.data import read_functions
@@ -80,16 +65,16 @@ MeanAndMeasure = tuple[str, Any]
 class BoardRow:
     """A model and what follows from its results.
 
-    `file`: of the submission; `about`: what was run, as of `about_of`; `kept`: the file with the
-    hits; `means`, `differences`: the scores of the model, and how much more they are than those of
-    its rival; `verified`: None for a row that is claimed, else the branch or tag of its weights,
-    empty if it is not on the Hub; `claimed`: of a verified row, the scores that were sent; `ranks`:
-    the first and the last possible rank.
+    `file`: of the submission; `kept`: the file of the cache with the hits; `about`: what is known of
+    these, as of `_save`; `means`, `differences`: the scores of the model, and how much more they are
+    than those of its rival; `verified`: None for a row that is claimed, else the branch or tag of its
+    weights, empty if it is not on the Hub; `claimed`: of a verified row, the scores that were sent;
+    `ranks`: the first and the last possible rank.
     """
 
     file: str
-    about: JsonObject
     kept: Path
+    about: JsonObject
     means: Mapping[MeanAndMeasure, Estimate]
     differences: Mapping[MeanAndMeasure, Estimate]
     verified: str | None = None
@@ -97,12 +82,13 @@ class BoardRow:
     ranks: Mapping[MeanAndMeasure, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, file: str, kept: Path, **more: Any) -> BoardRow:
-        means, about = load(kept)
-        headline = INSTRUMENTS[about["instrument"]].headline
-        own = scores(means, headline.system)
-        over = scores(means, headline.system, headline.rival)
-        return cls(file, about, kept, own, over, **more)
+    def of(cls, file: str, kept: Path, about: JsonObject, **more: Any) -> BoardRow:
+        means, differences = {}, {}
+        for name, measure, own, difference in about["scores"]:
+            cell = name, tuple(measure) if isinstance(measure, list) else measure
+            means[cell] = Estimate(*own)
+            differences[cell] = Estimate(*difference)
+        return cls(file, kept, about, means, differences, **more)
 
     @property
     def model(self) -> str:
@@ -118,18 +104,14 @@ class BoardRow:
         return str(self.made["settings"]["revision"])
 
     @property
-    def identity(self) -> tuple[str, str]:
-        """Model and revision; the Hub ignores the case of names."""
-        return self.model.casefold(), self.revision
+    def identity(self) -> tuple[str, str, str]:
+        """Table, model and revision; the Hub ignores the case of names."""
+        return name_of(self.about["table"]), self.model.casefold(), self.revision
 
-    @property
-    def table(self) -> str:
-        return json.dumps(self.about["shared"], sort_keys=True)
-
-    @property
-    def hits(self) -> Means:
-        """The means with their hits, read again."""
-        return load(self.kept)[0]
+    def read(self) -> Means:
+        """The means with their hits."""
+        chosen = self.about["chosen"]
+        return {name: Mean(hits, chosen[name]) for name, hits in hits_file.load(self.kept).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +129,7 @@ class BoardTable:
     @property
     def shared(self) -> dict[str, str]:
         """What all rows share."""
-        return self.rows[0].about["shared"]
+        return self.rows[0].about["table"]
 
     @cached_property
     def name(self) -> str:
@@ -169,26 +151,6 @@ class Board:
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
-
-
-def load(kept: Path) -> tuple[Means, JsonObject]:
-    """The means in a file of the cache, and what they are about."""
-    tables, about = hits_file.load(kept)
-    return {name: Mean(hits, about["chosen"][name]) for name, hits in tables.items()}, about
-
-
-def about_of(results: Mapping[str, Any], model: str, means: Means) -> JsonObject:
-    """What is known of results but their numbers: `made`: split -> how its ledger was made."""
-    result = results["test"]
-    return {
-        "instrument": result.instrument,
-        "model": model,
-        "signature": result.signature,
-        "functions": result.functions,
-        "shared": table_of(result.instrument, result.PROVENANCE.of(result.ledger)),
-        "made": {split: dict(of_split.ledger.settings) for split, of_split in results.items()},
-        "chosen": {name: mean.chosen for name, mean in means.items()},
-    }
 
 
 @checked
@@ -220,7 +182,7 @@ def read(
             if "/" in source and "@" not in source and not Path(source).exists():
                 requests[source] = [*places.requests_of(source)]
             reader.add(found)
-    tables = [*_board_tables(reader.rows)]
+    tables = _board_tables(reader.rows)
     if not tables:
         reasons = [f"{file} ({reason})" for file, reason in sorted(reader.left_out)]
         reasons += [waiting(repo, number) for repo in requests for number in requests[repo]]
@@ -237,10 +199,6 @@ def waiting(repo: str, number: int) -> str:
     )
 
 
-class _Refuted(SubmissionError):
-    """A submission that is no claim to show, since the Hub's own word is against it."""
-
-
 class _Reader:
     """Reads submissions, and runs them if `verify` asks for that."""
 
@@ -254,82 +212,105 @@ class _Reader:
         self._whole: dict[str, Any] = {}
         self._labels = cache(lambda config, split: read_functions(data, config, split).labels)
 
+    def add(self, found: list[Found]) -> None:
+        """Read what was found, the newest first."""
+        for each in sorted(found, key=lambda each: (-each.date, each.called)):
+            try:
+                self._add(each)
+            except CodeSyntaxError as error:
+                self.left_out.append(LeftOut(each.called, printable(str(error))))
+
+    def _add(self, found: Found) -> None:
+        if not self.verify:
+            self._check_room(found.origin.owner, found.origin.table)
+        claimed = self._claim(found)
+        if self.verify and (own := self._run(claimed)):
+            for row in self.rows:
+                if row.verified is not None and row.identity == own.identity:
+                    raise SubmissionError(f"of the same model and settings as {row.file}")
+            self.rows.append(own)
+            return
+        # its folder may say another one
+        tables = {name_of(claimed.about["table"]), found.origin.table}
+        for table in tables:
+            self._check_room(found.origin.owner, table)
+        self._claimed.update((found.origin.owner.casefold(), table) for table in tables)
+        self.rows.append(claimed)
+
+    def _check_room(self, owner: str, table: str) -> None:
+        """Raise SubmissionError if no more of an owner are shown as claimed. Local models, and those
+        of the Hub without one, have none."""
+        if owner and self._claimed[owner.casefold(), table] >= MOST_CLAIMED:
+            raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
+
+    # ------------------------------------------------------------------------------ what is claimed
+
+    def _claim(self, found: Found) -> BoardRow:
+        """What follows from the ledgers of a submission, which are read once for data of the same
+        labels; raises SubmissionError if nothing does."""
+        kept = self._place("submission", found.known_by)
+        about = hits_file.about_in(kept)
+        if about is None or about["labels"] != self._labels_of(about["made"]):
+            about = self._follow(found, kept)
+        if "refused" in about:
+            raise SubmissionError(about["refused"])
+        return BoardRow.of(found.called, kept, about)
+
+    def _follow(self, found: Found, kept: Path) -> JsonObject:
+        """Keep what follows from the ledgers of a submission, or why nothing does."""
+        made: JsonObject = {}
+        labels: list[str] = []
+        try:
+            submission = _read_submission(found)
+            made = submission.made
+            labels = self._labels_of(made)
+            if labels != [each.settings.labels for each in submission.results.values()]:
+                raise SubmissionError("its labels are not those of the data")
+            model = found.origin.model or submission.settings.model
+            return self._save(kept, submission, model)
+        except (SubmissionError, LedgerError) as error:
+            about = {"refused": str(error), "made": made, "labels": labels}
+            hits_file.save(kept, {}, about)
+            return about
+
     def _labels_of(self, made: JsonObject) -> list[str]:
         """The labels of the data, of the configs and splits of ledgers that were `made` so."""
         return [self._labels(each["settings"]["config"], split) for split, each in made.items()]
 
-    def add(self, found: list[Found]) -> None:
-        """Read what was found, the newest first."""
-        for one in sorted(found, key=lambda one: (-one.date, one.called)):
-            try:
-                self._add(one)
-            except (SubmissionError, LedgerError, HubError, DatasetError, UnknownName) as error:
-                self.left_out.append(LeftOut(one.called, printable(str(error))))
+    def _place(self, *key: Any) -> Path:
+        return self.folder / f"{cache_dir.key(key)}.npz"
 
-    def _add(self, found: Found) -> None:
-        of_owner = found.owner.casefold(), found.table
-        full = self._claimed[of_owner] >= MOST_CLAIMED
-        if full and not self.verify:
-            raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
-        row = BoardRow.of(found.called, self._kept_file(found))
-        if self.verify and (own := self._run(row)):
-            if any(other is own for other in self.rows):
-                raise SubmissionError(f"of the same model and settings as {own.file}")
-            self.rows.append(own)
-            return
-        if full:
-            raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
-        self._claimed[of_owner] += 1
-        self.rows.append(row)
-
-    # ------------------------------------------------------------------------------ what is claimed
-
-    def _kept_file(self, found: Found) -> Path:
-        """The file with what follows from the ledgers of a submission, which are read once for data
-        of the same labels; raises SubmissionError if nothing does."""
-        file = self.folder / f"{cache_dir.key(['submission', found.known_by])}.npz"
-        about = _about_in(file)
-        if about is None or about["labels"] != self._labels_of(about["made"]):
-            means, about = self._follows(found)
-            hits_file.save(file, {name: mean.hits for name, mean in means.items()}, about)
-        if "refused" in about:
-            raise SubmissionError(about["refused"])
-        return file
-
-    def _follows(self, found: Found) -> tuple[Means, JsonObject]:
-        """What follows from the ledgers of a submission, or why nothing does."""
-        means: Means = {}
-        about: JsonObject = {"made": {}}
-        try:
-            results = _checked_results(found)
-            model = found.model or results["test"].settings.model
-            about = about_of(results, model, means)
-            theirs = [made["settings"]["labels"] for made in about["made"].values()]
-            if theirs != self._labels_of(about["made"]):
-                raise SubmissionError("its labels are not those of the data")
-            headline = INSTRUMENTS[results["test"].instrument].headline
-            means = headline.means(results, self._things(results["test"]))
-            about = about_of(results, model, means)
-        except (SubmissionError, LedgerError) as error:
-            about["refused"] = str(error)
-        return means, about | {"labels": self._labels_of(about["made"])}
-
-    def _things(self, result: Any) -> Any:
-        """What there is to find in the data, for results of such settings."""
-        settings = result.settings
+    def _save(self, kept: Path, submission: Submission, model: str) -> JsonObject:
+        """Keep what follows from the results of a model; return what is known of it but the
+        hits."""
+        result, headline = submission.result, submission.headline
         of_data = ("config", "direction", "node_types")
-        key = repr([result.instrument, *(getattr(settings, name, None) for name in of_data)])
+        key = repr([result.instrument, *(getattr(result.settings, name, None) for name in of_data)])
         if key not in self._whole:
-            headline = INSTRUMENTS[result.instrument].headline
-            self._whole[key] = headline.whole(self.data, settings)
-        return self._whole[key]
+            self._whole[key] = headline.whole(self.data, result.settings)
+        means = headline.means(submission.results, self._whole[key])
+        own = scores(means, headline.system)
+        over = scores(means, headline.system, headline.rival)
+        about = {
+            "instrument": result.instrument,
+            "model": model,
+            "signature": result.signature,
+            "functions": result.functions,
+            "table": submission.table,
+            "made": submission.made,
+            "labels": [each.settings.labels for each in submission.results.values()],
+            "chosen": {name: mean.chosen for name, mean in means.items()},
+            "scores": [[*cell, own[cell], over[cell]] for cell in own],
+        }
+        hits_file.save(kept, {name: mean.hits for name, mean in means.items()}, about)
+        return about
 
     # -------------------------------------------------------------------------------- our own runs
 
     def _run(self, claimed: BoardRow) -> BoardRow | None:
         """The row of a run of the model here, the same for the same model and settings; None if it
-        cannot be run. Raises _Refuted if its weights are of no branch or tag."""
-        key = claimed.table, claimed.identity
+        cannot be run. Raises SubmissionError if its weights are of no branch or tag."""
+        key = claimed.identity
         if key not in self._own:
             try:
                 self._own[key] = self._ran(claimed)
@@ -337,31 +318,35 @@ class _Reader:
                 self._own[key] = error
                 logger.warning("%s could not be run: %s", claimed.file, printable(str(error)))
         own = self._own[key]
-        if isinstance(own, _Refuted):
+        if isinstance(own, SubmissionError):
             raise own
         return own if isinstance(own, BoardRow) else None
 
     def _ran(self, claimed: BoardRow) -> BoardRow:
+        branch = ""
+        if len(claimed.revision) == _COMMIT:
+            branch = branch_of(claimed.model, claimed.revision)
         instrument = INSTRUMENTS[claimed.about["instrument"]]
-        reference = _reference(claimed)
-        experiments: dict[str, Any] = {}
-        for split, of_split in claimed.about["made"].items():
-            provenance = instrument.result.PROVENANCE.model_validate(of_split)
-            if not experiments:
-                session = self._session(claimed, provenance.settings)
-            experiments[split] = instrument.experiment.again(provenance, session, self.data)
+        made = {
+            split: instrument.result.PROVENANCE.model_validate(of_split)
+            for split, of_split in claimed.about["made"].items()
+        }
+        session = self._session(claimed, made["test"].settings)
+        experiments = {
+            split: instrument.experiment.again(of_split, session, self.data)
+            for split, of_split in made.items()
+        }
         keys = [key_of(experiment) for experiment in experiments.values()]
-        file = self.folder / f"{cache_dir.key(['board', keys, claimed.revision])}.npz"
-        if None in keys or _about_in(file) is None:
+        kept = self._place("board", keys, claimed.revision)
+        about = hits_file.about_in(kept)
+        if None in keys or about is None:
             results = {split: run_kept(experiment) for split, experiment in experiments.items()}
             if results["test"].settings.revision != claimed.revision:
                 experiments["test"].functions  # noqa: B018 - loads the model
                 if not session.is_of(claimed.revision):
                     raise ModelError(f"{claimed.model} has other weights than {claimed.revision}")
-            means = instrument.headline.means(results, self._things(results["test"]))
-            about = about_of(results, claimed.model, means)
-            hits_file.save(file, {name: mean.hits for name, mean in means.items()}, about)
-        return BoardRow.of(claimed.file, file, verified=reference, claimed=claimed.means)
+            about = self._save(kept, Submission(results), claimed.model)
+        return BoardRow.of(claimed.file, kept, about, verified=branch, claimed=claimed.means)
 
     def _session(self, claimed: BoardRow, settings: Any) -> Session:
         """The model of a repository, an embedded one, or one in the working directory; never from
@@ -378,90 +363,75 @@ class _Reader:
         )
 
 
-def _reference(row: BoardRow) -> str:
-    """The branch or tag with the weights of a row; empty for those that are no commit."""
-    if len(row.revision) != _COMMIT:
-        return ""
-    try:
-        reference = reference_of(row.model, row.revision)
-    except Exception as error:  # which one depends on the HTTP client of huggingface_hub
-        reason = " ".join(str(error).split())[:200]
-        raise HubError(
-            f"the Hub does not say which branch of {row.model} has it: {reason}"
-        ) from error
-    if reference is None:
-        raise _Refuted(
-            f"{row.revision} is on no branch or tag of {row.model}, as of a pull request"
-        )
-    return reference
-
-
-def _about_in(file: Path) -> JsonObject | None:
-    """What a file of the cache is about; None if it is missing or damaged."""
-    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, BadZipFile):
-        return hits_file.load(file)[1]
-    return None
-
-
-def _checked_results(found: Found) -> dict[str, Any]:
-    """Split -> result; raises SubmissionError or LedgerError if they are no submission."""
+def _read_submission(found: Found) -> Submission:
+    """Raises SubmissionError or LedgerError for what no board takes."""
     results: dict[str, Any] = {}
-    for get in found.ledgers.values():
-        path = get()
-        name = instrument_of(path)
-        headline = headline_of(name)
-        result = INSTRUMENTS[str(name)].result.from_file(path)
-        check_settings(result.settings)
-        results[result.settings.split] = result
-    check_splits(results, headline)
-    model = results["test"].settings.model
-    if found.model and model.rpartition("/")[0] and model.casefold() != found.model.casefold():
-        raise SubmissionError(f"it is of {model}, but lies in the folder of {found.model}")
-    return results
+    for file in found.files:
+        path = file.get()
+        instrument = instrument_of(path)
+        headline_of(instrument)
+        result = INSTRUMENTS[str(instrument)].result.from_file(path)
+        if results.setdefault(result.settings.split, result) is not result:
+            raise SubmissionError(f"there are two ledgers of the split {result.settings.split}")
+    submission = Submission(results)
+    submission.check()
+    model = submission.settings.model
+    theirs = found.origin.model
+    if theirs and "/" in model and model.casefold() != theirs.casefold():
+        raise SubmissionError(f"it is of {model}, but lies in the folder of {theirs}")
+    return submission
 
 
 # ----------------------------------------------------------------------------- tables and their ranks
 
 
-def _board_tables(rows: list[BoardRow]) -> Iterator[BoardTable]:
+def _board_tables(rows: list[BoardRow]) -> list[BoardTable]:
     """The tables of rows, the largest of a config first."""
     by_table: defaultdict[str, list[BoardRow]] = defaultdict(list)
     for row in rows:
-        by_table[row.table].append(row)
+        by_table[row.identity[0]].append(row)
     tables = []
     for of_table in by_table.values():
         of_table.sort(key=lambda row: (row.model.casefold(), row.about["signature"], row.file))
         verified = [row for row in of_table if row.verified is not None]
         claimed = [row for row in of_table if row.verified is None]
         tables.append(BoardTable(_with_ranks(verified), claimed))
-    configs = list(CONFIGS)
-    order = {
-        table.name: (table.shared["instrument"], configs.index(table.shared["config"]))
-        for table in tables
-    }
-    yield from sorted(
-        tables, key=lambda table: (*order[table.name], -len(table.verified), table.name)
-    )
+    instruments, configs = list(INSTRUMENTS), list(CONFIGS)
+
+    def order(table: BoardTable) -> tuple:
+        of_instrument = instruments.index(table.shared["instrument"])
+        of_config = configs.index(table.shared["config"])
+        return of_instrument, of_config, -len(table.verified), table.name
+
+    return sorted(tables, key=order)
 
 
 def _with_ranks(rows: list[BoardRow]) -> list[BoardRow]:
     """Verified rows with their ranks, and with p of differences corrected for all of them (Holm)."""
     if not rows:
         return []
-    added: defaultdict[MeanAndMeasure, list[np.ndarray]] = defaultdict(list)
-    for row in rows:
-        system = INSTRUMENTS[row.about["instrument"]].headline.system
-        for name, mean in row.hits.items():
-            for measure, of_measure in zip(mean.hits.measures, mean.hits.contributions(system)):
-                added[name, measure].append(of_measure.astype(np.float32))
-    ranked: list[dict[MeanAndMeasure, tuple[int, int]]] = [{} for _ in rows]
-    tested: list[dict[MeanAndMeasure, Estimate]] = [{} for _ in rows]
-    for cell in rows[0].means:
-        for place, of_row in zip(ranks_of(np.stack(added[cell])), ranked):
-            of_row[cell] = place
-        for difference, of_tested in zip(family([row.differences[cell] for row in rows]), tested):
-            of_tested[cell] = difference
+    system = INSTRUMENTS[rows[0].about["instrument"]].headline.system
+    added: dict[
+        MeanAndMeasure, np.ndarray
+    ] = {}  # what each function adds, in files: models are many
+    with temporary_folder(Path(tempfile.gettempdir())) as scratch:
+        for number, row in enumerate(rows):
+            for name, mean in row.read().items():
+                for cell, of_cell in zip(
+                    product([name], mean.hits.measures), mean.hits.contributions(system)
+                ):
+                    if cell not in added:
+                        shape = len(rows), len(of_cell)
+                        file = scratch / f"{len(added)}"
+                        added[cell] = np.memmap(file, np.float32, "w+", shape=shape)
+                    added[cell][number] = of_cell
+        places = {cell: ranks_of(added[cell]) for cell in rows[0].means}
+    tested = {cell: family([row.differences[cell] for row in rows]) for cell in places}
     return [
-        replace(row, ranks=of_row, differences=of_tested)
-        for row, of_row, of_tested in zip(rows, ranked, tested)
+        replace(
+            row,
+            ranks={cell: of_cell[number] for cell, of_cell in places.items()},
+            differences={cell: of_cell[number] for cell, of_cell in tested.items()},
+        )
+        for number, row in enumerate(rows)
     ]

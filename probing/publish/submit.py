@@ -33,7 +33,7 @@ from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION
 from probing.evidence.headlines import Means
-from probing.evidence.submission import Submission, check_settings, scores, submissions_in
+from probing.evidence.submission import Submission, scores, submissions_in
 from probing.models.files import HEAD_MARK
 from probing.models.location import reference_of
 from probing.publish.client import Upload, check_repo, client, plain_errors
@@ -141,7 +141,9 @@ def submission(
     tasks: dict[str, HeadlineNumber] = {}
     for each, folder in zip(complete, folders):
         _check_labels(each, folder)
-        tasks |= _tasks(each, each.means(each.headline.whole(folder, each.settings)))
+        tasks |= _tasks(
+            each, each.headline.means(each.results, each.headline.whole(folder, each.settings))
+        )
     known = {*tasks} if dry_run else _tasks_of(dataset, folders[0])
     names = " or ".join(tasks) or "for these"
     tasks = {task: number for task, number in tasks.items() if task in known}
@@ -215,8 +217,8 @@ def _complete(results: Paths, model: str) -> list[Submission]:
     found = _results_of(results, model)
     seen: dict[tuple, Path] = {}
     for each in found:
+        each.check()
         for split, result in each.results.items():
-            check_settings(result.settings)
             _check_asked(each.files[split], result.settings, each.headline.asks(result.settings))
             _check_skips(each.files[split], result.skips)
         file = each.files["test"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.languages import language_of
@@ -18,6 +21,7 @@ from probing.report.document import RowRecord, Section, Table
 from probing.report.folder import Report, model_pages
 from probing.report.words import method, number_of
 from probing.stats.hits import Hits
+from probing.stats.intervals import Estimate
 
 BOARD_TITLE = "CodeSyntax board"
 
@@ -55,12 +59,11 @@ def save(board: Board, output: StrPath) -> Path:
 
 def document(board: Board) -> Report:
     """A section for each table of rows that compare, and a page with the details of each model."""
-    details: dict[str, list[Section]] = {}
+    rows_of: dict[str, list[tuple[BoardTable, BoardRow]]] = {}
     for table in board.tables:
         for row in table.rows:
-            section = Section(_anchor(table), _title(table), _details(table, row))
-            details.setdefault(_page_name(row), []).append(section)
-    links = model_pages(details)
+            rows_of.setdefault(_page_name(row), []).append((table, row))
+    links = model_pages(rows_of)
     verified = sum(len(table.verified) for table in board.tables)
     rows = f"{number_of(verified, 'run')} of our own, {number_of(len(board) - verified, 'claim')}"
     source = f"{rows}, and {number_of(len(board.left_out), 'file')} left out"
@@ -78,8 +81,15 @@ def document(board: Board) -> Report:
         sections=sections,
         about=f"{about} The tables as CSV: tables. As Markdown: report.md.",
         readme=_SPACE.format(title=BOARD_TITLE, about=about, source=source),
-        models={links[name]: (name, sections) for name, sections in details.items()},
+        models={
+            links[name]: (name, partial(_model_sections, rows)) for name, rows in rows_of.items()
+        },
     )
+
+
+def _model_sections(rows: Sequence[tuple[BoardTable, BoardRow]]) -> list[Section]:
+    """Those of the page of a model."""
+    return [Section(_anchor(table), _title(table), _details(table, row)) for table, row in rows]
 
 
 def _anchor(table: BoardTable) -> str:
@@ -160,7 +170,7 @@ def _lines(
 ) -> Iterator[RowRecord]:
     """A line for each measure and model, or rival that is the same for all, best first."""
     shown = _shown_means(table)
-    rivals = _rivals_of_all(rows[0].hits) if _by(table) else {}
+    rivals = _rivals_of_all(rows[0].read()) if _by(table) else {}
     for measure in _measures(table):
         by = dict(zip(_by(table), measure))
         lines = []
@@ -223,7 +233,7 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     name = _anchor(table)
     groups = specs.table(
         "board-groups",
-        [*_group_lines(table, row.hits)],
+        [*_group_lines(table, row.read())],
         f"{name}-groups",
         filed=False,
         means=list(dict.fromkeys(mean for mean, _ in row.means)),
@@ -247,34 +257,25 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
 def _group_lines(table: BoardTable, means: Means) -> Iterator[RowRecord]:
     """The groups by each measure, largest difference to the rival in the first mean first."""
     system, rival = table.headline.system, table.headline.rival
-    estimates = {
-        name: (
-            mean.hits.by_group(system),
-            mean.hits.by_group(system, rival),
-            mean.hits.scores(rival),
-        )
-        for name, mean in means.items()
-    }
-    every = dict.fromkeys(name for mean in means.values() for name in mean.hits.names)
+    every = {name: _cells_of_groups(mean, system, rival) for name, mean in means.items()}
+    firsts = {group: mean.hits for mean in reversed(means.values()) for group in mean.hits.names}
     for number, measure in enumerate(_measures(table)):
         by = dict(zip(_by(table), measure))
         lines: list[tuple[float, RowRecord]] = []
-        for group in every:
-            of_means = {}
-            for name, mean in means.items():
-                if group in mean.hits.groups:
-                    of_means[name] = _group_cells(mean, group, number, *estimates[name])
-            first = next(mean.hits for mean in means.values() if group in mean.hits.groups)
-            cells = first.groups[group]
-            gains = [of_mean["difference"].value for of_mean in of_means.values()]
+        for group, hits in sorted(firsts.items()):
+            of_means = {
+                name: of[number][group] for name, of in every.items() if group in of[number]
+            }
+            cells = hits.groups[group]
             line = {
                 "by": by,
-                "of": _marked(first, group),
+                "of": _marked(hits, group),
                 "things": cells.total,
                 "in": len(cells.places),
                 "means": of_means,
             }
-            lines.append((gains[0], line))
+            gained = next(iter(of_means.values()))["difference"].value
+            lines.append((gained, line))
         yield from (line for _, line in sorted(lines, key=lambda each: -each[0]))
 
 
@@ -284,13 +285,29 @@ def _marked(hits: Hits, group: str) -> list[str]:
     return [group, "; ".join(filter(marks.get, marks))]
 
 
-def _group_cells(
-    mean: Mean, group: str, row: int, score: Any, difference: Any, rival: Any
-) -> RowRecord:
-    column = mean.hits.names.index(group)
-    return {
-        "score": score.at(row, column),
-        "difference": difference.at(row, column),
-        "rival": float(rival[row, column]),
-        "chosen": mean.chosen[group][row] if group in mean.chosen else "",
-    }
+def _cells_of_groups(mean: Mean, system: str, rival: str) -> list[dict[str, RowRecord]]:
+    """By each measure: group -> its cells."""
+    hits = mean.hits
+    numbers = zip(
+        _plain_cells(hits.by_group(system)),
+        _plain_cells(hits.by_group(system, rival)),
+        hits.scores(rival).tolist(),
+    )
+    return [
+        {
+            group: {
+                "score": score,
+                "difference": difference,
+                "rival": other,
+                "chosen": mean.chosen[group][row] if group in mean.chosen else "",
+            }
+            for group, score, difference, other in zip(hits.names, *of_measure)
+        }
+        for row, of_measure in enumerate(numbers)
+    ]
+
+
+def _plain_cells(estimate: Estimate) -> list[list[Estimate]]:
+    """Each of estimates (M, G), as plain numbers."""
+    parts = [np.broadcast_to(part, estimate.value.shape).tolist() for part in estimate]
+    return [[Estimate(*cell) for cell in zip(*of_measure)] for of_measure in zip(*parts)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,8 @@ class Report:
 
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
     `about`: what else is in its folder; `readme`: the Space's README.md of boards;
-    `models`: file name -> title and sections of the page of each model,
-    if they have any; `format`: "latex" adds each table as LaTeX and each figure as PDF, "png"
+    `models`: file name -> title and sections of the page of each model, if they have any, which are
+    made when it is written; `format`: "latex" adds each table as LaTeX and each figure as PDF, "png"
     each figure as PNG.
     """
 
@@ -62,7 +62,7 @@ class Report:
     sections: Sequence[Section]
     about: str = ""
     readme: str = ""
-    models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
+    models: Mapping[str, tuple[str, Callable[[], Sequence[Section]]]] = field(default_factory=dict)
     format: str = "html"
 
     def all_parts(self) -> Iterator[Part]:
@@ -118,31 +118,39 @@ def model_pages(names: Iterable[str]) -> dict[str, str]:
 
 
 def write(report: Report, folder: Path) -> None:
-    """Write all files of a report into a new or empty folder."""
-    pages = {
-        path: dataclasses.replace(report, title=title, sections=sections)
-        for path, (title, sections) in report.models.items()
-    }
-    files: dict[str, str | bytes] = {"README.md": report.readme} if report.readme else {}
-    for part in chain.from_iterable(page.all_parts() for page in (report, *pages.values())):
-        if isinstance(part, Table) and part.filed:
-            files[part.file] = part.to_csv()
-            if report.format == "latex":
-                files[f"tables/{part.name}.tex"] = part.to_latex()
-        elif isinstance(part, Figure) and (part.on_page or report.format in FIGURE_FORMATS):
-            files[f"figures/{part.name}.svg"] = part.svg
-            if report.format in FIGURE_FORMATS:
-                image = FIGURE_FORMATS[report.format]
-                files[f"figures/{part.name}.{image}"] = as_file(part.draw, image)
-    heading = f"# {report.title}\n\n{_marker(report.command)}"
-    files[MARKDOWN] = f"{heading}\n\n{markdown(report.sections)}"
-    files["index.html"] = _page(report)
-    files |= {path: _page(page, "../") for path, page in pages.items()}
-    for path, content in files.items():
+    """Write all files of a report into a new or empty folder, one page after the other."""
+    for path, content in _report_files(report):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(
             content if isinstance(content, bytes) else content.encode("utf-8")
         )
+
+
+def _report_files(report: Report) -> Iterator[tuple[str, str | bytes]]:
+    if report.readme:
+        yield "README.md", report.readme
+    yield from _files_of_parts(report)
+    heading = f"# {report.title}\n\n{_marker(report.command)}"
+    yield MARKDOWN, f"{heading}\n\n{markdown(report.sections)}"
+    yield "index.html", _page(report)
+    for path, (title, sections) in report.models.items():
+        page = dataclasses.replace(report, title=title, sections=sections())
+        yield from _files_of_parts(page)
+        yield path, _page(page, "../")
+
+
+def _files_of_parts(report: Report) -> Iterator[tuple[str, str | bytes]]:
+    """The files of tables and figures."""
+    for part in report.all_parts():
+        if isinstance(part, Table) and part.filed:
+            yield part.file, part.to_csv()
+            if report.format == "latex":
+                yield f"tables/{part.name}.tex", part.to_latex()
+        elif isinstance(part, Figure) and (part.on_page or report.format in FIGURE_FORMATS):
+            yield f"figures/{part.name}.svg", part.svg
+            if report.format in FIGURE_FORMATS:
+                image = FIGURE_FORMATS[report.format]
+                yield f"figures/{part.name}.{image}", as_file(part.draw, image)
 
 
 def markdown(sections: Sequence[Section]) -> str:

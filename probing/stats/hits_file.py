@@ -7,11 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import write
+from codesyntax_dataset.errors import LedgerError
 from probing.runs.records import JsonObject
 from probing.stats.hits import Group, Hits, Measure
 
@@ -21,21 +23,23 @@ def save(path: StrPath, tables: Mapping[str, Hits], about: JsonObject) -> None:
     arrays: dict[str, np.ndarray] = {}
     described = {}
     for name, hits in tables.items():
+        groups = hits.groups.values()
         arrays[f"{name}/clusters"] = hits.clusters
-        groups = {}
-        for number, (group_name, group) in enumerate(hits.groups.items()):
-            groups[group_name] = [[*group.sums], group.worth]
-            arrays[f"{name}/{number}/keys"] = np.stack([group.places, group.n])
-            arrays[f"{name}/{number}/sums"] = np.stack([*group.sums.values()])
+        if groups:
+            keys = [[group.places, group.n] for group in groups]
+            arrays[f"{name}/keys"] = np.concatenate(keys, axis=-1)
+            sums = [[*group.sums.values()] for group in groups]
+            arrays[f"{name}/sums"] = np.concatenate(sums, axis=-1)
         for system, means in hits.redrawn.items():
             arrays[f"{name}/redrawn/{system}"] = means(hits.counted, hits.measures)
         described[name] = {
+            "groups": [[of, len(group.n), group.worth] for of, group in hits.groups.items()],
+            "systems": hits.systems,
             "redrawn": [*hits.redrawn],
             "measures": hits.measures,
             "unit": hits.unit,
             "left_out": sorted(hits.left_out),
             "families": [*map(list, hits.families.items())],
-            "groups": groups,
         }
     text = json.dumps({"about": about, "tables": described})
     file = io.BytesIO()
@@ -44,32 +48,50 @@ def save(path: StrPath, tables: Mapping[str, Hits], about: JsonObject) -> None:
     write(Path(path), file.getvalue())
 
 
-def load(path: StrPath) -> tuple[dict[str, Hits], JsonObject]:
-    """The tables of a file, and what is known about them."""
-    with np.load(path, allow_pickle=False) as arrays:
-        header = json.loads(arrays["header"].tobytes())
-        tables = {}
-        for name, known in header["tables"].items():
-            groups = {}
-            for number, (group_name, (systems, worth)) in enumerate(known["groups"].items()):
-                places, n = arrays[f"{name}/{number}/keys"]
-                sums = dict(zip(systems, arrays[f"{name}/{number}/sums"]))
-                groups[group_name] = Group(places, n, sums, worth)
-            measures = tuple(tuple(of) if isinstance(of, list) else of for of in known["measures"])
-            redrawn = {
-                system: partial(_redrawn, arrays[f"{name}/redrawn/{system}"], measures)
-                for system in known["redrawn"]
-            }
-            tables[name] = Hits(
-                arrays[f"{name}/clusters"],
-                groups,
-                measures,
-                known["unit"],
-                frozenset(known["left_out"]),
-                {tuple(pair): count for pair, count in known["families"]},
-                redrawn,
-            )
-    return tables, header["about"]
+def about_in(path: StrPath) -> JsonObject | None:
+    """What is known about the hits in a file, which are not read; None if it is missing or
+    damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return json.loads(arrays["header"].tobytes())["about"]
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return None
+
+
+def load(path: StrPath) -> dict[str, Hits]:
+    """The tables of a file; raises LedgerError if it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            header = json.loads(arrays["header"].tobytes())
+            return {name: _hits_in(name, arrays, known) for name, known in header["tables"].items()}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise LedgerError(f"{path} is damaged ({error}): remove it, and repeat this") from error
+
+
+def _hits_in(name: str, arrays: Mapping[str, np.ndarray], known: JsonObject) -> Hits:
+    groups = {}
+    if known["groups"]:
+        keys, sums = arrays[f"{name}/keys"], arrays[f"{name}/sums"]
+        stop = 0
+        for group, size, worth in known["groups"]:
+            of_group = slice(stop, stop := stop + size)
+            places, n = keys[:, of_group]
+            by_system = dict(zip(known["systems"], sums[..., of_group]))
+            groups[group] = Group(places, n, by_system, worth)
+    measures = tuple(tuple(of) if isinstance(of, list) else of for of in known["measures"])
+    redrawn = {
+        system: partial(_redrawn, arrays[f"{name}/redrawn/{system}"], measures)
+        for system in known["redrawn"]
+    }
+    return Hits(
+        arrays[f"{name}/clusters"],
+        groups,
+        measures,
+        known["unit"],
+        frozenset(known["left_out"]),
+        {tuple(pair): count for pair, count in known["families"]},
+        redrawn,
+    )
 
 
 def _redrawn(

@@ -16,6 +16,7 @@ from support.files import contents, csv_rows
 from codesyntax_dataset.errors import CodeSyntaxError
 from probing import mask
 from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import ProbeResult
 from probing.models.location import TINY
 from probing.publish import board
@@ -100,7 +101,7 @@ def test_p_is_corrected_for_the_models_that_ran(results, data, tmp_path, run_her
     (table,) = read([tmp_path / "one"], data, verify=True).tables
     known = {row.model: row for row in table.verified}
     uncorrected = {
-        name: board.BoardRow.of("file", row.kept).differences[FIRST].p
+        name: board.BoardRow.of("file", row.kept, row.about).differences[FIRST].p
         for name, row in known.items()
     }
     smaller = min(uncorrected, key=uncorrected.get)
@@ -144,6 +145,18 @@ def test_at_most_ten_claims_of_an_owner_are_shown_the_newest(results, data, tmp_
     assert {reason for _, reason in found.left_out} == {
         "10 newer ones of this owner are shown as claimed"
     }
+
+
+def test_folders_that_name_other_tables_are_no_way_around_ten_claims(results, data, tmp_path):
+    """Nor do local models, which have no owner, share ten."""
+    save(named(results, "local"), tmp_path / "sent")
+    for number in range(MOST_CLAIMED + 1):
+        name = f"python.attention.{number:012x}.{number:012x}"
+        folder = tmp_path / f"sent/submissions/user/model-{number}/{name}"
+        shutil.copytree(tmp_path / "sent", folder, ignore=lambda *_: ["submissions"])
+        save(named(results, f"local-{number}"), tmp_path / "own")
+    assert len(read([tmp_path / "sent"], data)) == MOST_CLAIMED
+    assert len(read([tmp_path / "own"], data)) == MOST_CLAIMED + 1
 
 
 def test_a_ledger_is_read_once(results, data, tmp_path, monkeypatch):
@@ -330,6 +343,33 @@ def test_a_board_of_other_data_has_none_of_these(results, data, fewer_functions,
         assert len(read([tmp_path / "sent"], data)) == 1
 
 
+def test_two_ledgers_of_a_split_are_no_submission(results, data, tmp_path):
+    folder = tmp_path / f"sent/submissions/user/model/python.attention.{0:012x}.{0:012x}"
+    save(named(results, "user/model"), folder)
+    save(other_model(results, "user/model", 0.9), tmp_path / "other")
+    (ledger,) = (tmp_path / "other").glob("*.test.*.parquet")
+    shutil.copy(ledger, folder / "again.ledger.parquet")
+    with pytest.raises(CodeSyntaxError, match="there are two ledgers of the split test"):
+        read([tmp_path / "sent"], data)
+
+
+def test_a_model_that_ran_stands_once(results, data, tmp_path, monkeypatch):
+    """Whether it is claimed by its commit or by the digest of its weights."""
+    for revision in ("0" * 40, "0" * 64):
+        save(named(results, "user/model", revision=revision), tmp_path / "sent")
+    ran = named(results, "user/model", revision="0" * 40)
+    monkeypatch.setattr(board, "branch_of", lambda model, commit: "main")
+    monkeypatch.setattr(board, "run_kept", lambda experiment: ran[experiment.data.split])
+    monkeypatch.setattr(board, "key_of", lambda experiment: experiment.data.split)
+    monkeypatch.setattr(board._Reader, "_session", lambda *_: Gone())
+    monkeypatch.setattr(Probing, "functions", [], raising=False)
+    found = read([tmp_path / "sent"], data, verify=True)
+    assert [models(table.rows) for table in found.tables] == [["user/model"]]
+    assert [re.sub(" as .*", "", said) for _, said in found.left_out] == [
+        "of the same model and settings"
+    ]
+
+
 def test_a_lie_stands_beside_what_came_out(results, data, tmp_path, monkeypatch):
     """The numbers of a row are those of the board's own run; a forgery gains nothing."""
     honest = named(results, "user/model")
@@ -337,7 +377,7 @@ def test_a_lie_stands_beside_what_came_out(results, data, tmp_path, monkeypatch)
     save(other_model(results, "user/model", 0.9), tmp_path / "forged")
     ledger = RankLedger.load(next((tmp_path / "forged").glob("*.test.*.parquet")))
     assert not ledger.same_ranks(honest["test"].ledger)
-    monkeypatch.setattr(board, "_reference", lambda row: "main")
+    monkeypatch.setattr(board, "branch_of", lambda model, commit: "main")
     monkeypatch.setattr(board, "run_kept", lambda experiment: honest[experiment.data.split])
     monkeypatch.setattr(board, "key_of", lambda experiment: experiment.data.split)
     monkeypatch.setattr(board._Reader, "_session", lambda *_: Gone())
@@ -364,3 +404,6 @@ class Gone:
     """A session of a model that nobody loads."""
 
     contents = ""
+
+    def is_of(self, revision):
+        return True

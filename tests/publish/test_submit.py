@@ -411,6 +411,15 @@ def test_other_settings_than_those_of_the_task_are_refused(asked, reason, masked
         submit._complete([masked], TINY)
 
 
+def test_a_task_is_of_the_split_test(data, tmp_path):
+    for split in ("test", "validation"):
+        mask(TINY, data, split=split, node_types=["parameters"], draws=1, output=tmp_path / split)
+    (each,) = submissions_in([tmp_path / "test"])
+    assert each.check() is None
+    with pytest.raises(SubmissionError, match="there is no result on the split test"):
+        submit._complete([tmp_path / "validation"], TINY)
+
+
 def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
     def less(ledger):
         skips = {"more than 300 sub-tokens": 1}
