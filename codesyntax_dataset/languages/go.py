@@ -25,7 +25,8 @@ _RECEIVER = " | ".join(
 )
 # its parts need not be there, its colons are
 _NEW = re.compile(  # `new(x + 1)`, of a value
-    rb"\bnew(?=\((?!\s*(?:\[|\*\*|map\b|chan\b|struct\b|interface\b|<-)))"
+    rb"\bnew(?=\((?:(?!\s*(?:\[|\*\*|map\b|chan\b|struct\b|interface\b|<-))|\s*<-\s*(?!chan\b)"
+    rb"|[^(){}\n]*(?<!\bstruct)(?<!\binterface)(?<!\bfunc)[{(]))"
 )
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")

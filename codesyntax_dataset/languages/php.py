@@ -81,7 +81,16 @@ TABLE = Table(
         ),
     ),
     text=frozenset({"text"}),  # outside of PHP
-    soft=re.compile(rb"(?<![\w$>\\:])(?:enum(?=\s*::)|readonly(?=\s*\())"),
+    soft=re.compile(rb"(?<![\w$>\\:])(?:(?i:enum)(?=\s*(?:::|;))|readonly(?=\s*\())"),
+    enclosed=(
+        re.compile(  # `clone -$a`, `(int) match ($a) { }`
+            rb"(?:\bclone|\((?:array|bool|float|int|object|string)\))\s+"
+            rb"(?P<inside>(?:[-+!~@]\s*[\w$]+(?:\(\))?|clone\s+\$\w+|match\b[^;]*\}"
+            rb"|(?:include|require)(?:_once)?\b[^;]*|(?:\$\w+|list\([^()]*\)|\[[^]\[]*\])\s*[-+*/.%?]*=(?![=>])[^;]*))"
+            rb"(?=\s*;)"
+        ),
+        re.compile(rb"(?P<inside>\$\w+\s+instanceof\s+[\w$\\]+)(?=\s+instanceof\b)"),
+    ),
     functions={
         "anonymous_function": "^<assignment_expression>/left",
         "arrow_function": "^<assignment_expression>/left",

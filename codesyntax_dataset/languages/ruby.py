@@ -87,6 +87,12 @@ TABLE = Table(
         re.compile(
             rb"(?m)^\s+(?:\w+[ \t]+)*def[ \t][^\n=]+[ \t]=[ \t](?P<inside>(?!\w+ [-*&\[]\w)[^\n]*[^\s])[ \t]*$"
         ),
+        # a command, as in `for x in f y do` and `class << f y`; a name before ` -b` may be a variable
+        re.compile(
+            rb"(?m)(?:\bfor\s[^\n;]*?\sin\s++|\bclass\s*<<\s*+(?!self\b))"
+            rb"(?P<inside>(?!\w+ [-*&\[][\w([])[^\n;]+?)(?=\s+do\b|\s*(?:;|$))"
+        ),
+        re.compile(rb"->\s*(?P<inside>\w+(?::|\s*=)[^{}()\n]*?)(?=\s*\{)"),  # `-> a: b { }`
         re.compile(rb" &(?P<inside>)(?=\s*(?:}|end\b|\Z))"),  # the block of the method, `f x, &`
     ),
     respelled=((_LOCALS, lambda names: names[0].replace(b";", b",")),),
@@ -102,7 +108,8 @@ TABLE = Table(
           (#match? @refused "^[@$\\w.:?!]+&[^.&]")) ; `a&b`, taken for `a &b`
         (rescue_modifier body: (assignment left: (left_assignment_list)) @refused) ; the values are rescued
         ((method body: (binary) @refused) (#match? @refused "^[a-z_]\\w*[ ]+[-*&]\\w"))
-        ((for value: (in (binary) @refused)) (#match? @refused "^[a-z_]\\w*[ ]+[-*&]\\S"))
+        ([(for value: (in (binary) @refused)) (singleton_class value: (binary) @refused)]
+          (#match? @refused "^[a-z_]\\w*[ ]+[-*&]\\S"))
         (call receiver: (unary) @refused (#match? @refused "^not\\s")) ; `not (a).b`, taken for `not(a).b`
     """,
     rules=(

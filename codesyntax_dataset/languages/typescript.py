@@ -34,11 +34,13 @@ _MEMBER = re.compile(  # such as `<T>(d: e): f` on the line after `(a: b): c`
 )
 _IMPORT = r"import\s*\([^()\n]*\)(?:\s*\.\s*\w+)?"
 _NAMES = re.compile(  # of types, each of several tokens
-    rf"(?P<name>{_IMPORT}(?=\s*(?:<|\[\]))|(?<=\btypeof ){_IMPORT}|(?<=\bkeyof ){_IMPORT}|(?<=\bextends ){_IMPORT}"
+    rf"(?P<alias>\btype\s[^=;\n]*=[^;\n]*?(?:\(|\.\.\.)(?=import\b))?(?P<name>(?(alias){_IMPORT}|(?!))"
+    rf"|{_IMPORT}(?=\s*(?:<|\[\]))|(?<=\btypeof ){_IMPORT}|(?<=\bkeyof ){_IMPORT}|(?<=\bextends ){_IMPORT}"
     rf"|(?<=\bsatisfies ){_IMPORT}|(?<=[<|&(] ){_IMPORT}|(?<=<){_IMPORT}|(?<=\): ){_IMPORT}"
     r"|(?<=[<,\s])(?:in\s+out|in|out)\s+[A-Z]\w*(?=\s*(?:[,>=]|extends\b)))".encode()
 )
 _KEYWORDS = "any|bigint|boolean|never|number|object|string|symbol|unknown"
+_CONTEXTUAL = "module|namespace|type"
 _RESPELLED = (
     # `accessor` is read in some places only
     (re.compile(rb"(?<![\w$.])accessor(?=\s+[\w$#\['\"])"), b"readonly"),
@@ -55,8 +57,9 @@ _RESPELLED = (
     ),
 )
 _SOFT = re.compile(  # names that the grammar takes for keywords
-    rf"(?<=[(,])\s*(?:{_KEYWORDS})(?=\s*[,)?:])"
-    r"|(?<![\w$.])accessor(?=\s*(?:[(;:=?!<}]|\n))|(?<=\blet )(?:as|satisfies)\b|\babstract(?=\s*=[^=>])"
+    rf"(?<=[(,])\s*(?:{_KEYWORDS})(?=\s*[,)?:])|(?:(?<=[<(,])|(?<=\.\.\.))\s*(?:{_CONTEXTUAL})(?=\s*[>),\]])"
+    r"|(?<![\w$.])accessor(?=\s*(?:[(;:=?!<}]|\n))|\babstract(?=\s*=[^=>])"
+    r"|(?:(?<=\blet )|(?<=\byield ))(?:as|satisfies)\b|(?<=\(let )of(?= in\b)"
     r"|(?<![\w$.])(?<![\w$.] )(?:as|satisfies)(?=\s*[=.,;)\]])".encode()
 )
 _MISREAD = """
@@ -84,24 +87,38 @@ _MISREAD = """
       (#match? @refused "[^ ]>`"))
     ((binary_expression operator: ">>" right: (_) @right) @refused (#match? @right "^`")
       (#match? @refused "[^ ]>>`"))
-    (arguments (binary_expression operator: "<") . "," .
+    (_ (binary_expression operator: "<") . "," .
       (binary_expression operator: ">" right: (parenthesized_expression)) @refused)
     (binary_expression left: (binary_expression operator: "<" right: (unary_expression operator: "typeof"
       argument: (call_expression function: (import)) @name)))
     (binary_expression left: (binary_expression operator: "<"
       right: [(call_expression) (member_expression)] @name) operator: ">" (#match? @name "^import\\s*[(]"))
+    (binary_expression operator: "<" right: (binary_expression
+      left: [(call_expression) (member_expression)] @name operator: "<") (#match? @name "^import\\s*[(]"))
+    (binary_expression left: (binary_expression operator: "<" right: (identifier) @refused) operator: ">"
+      right: [(parenthesized_expression) (template_string)] (#any-of? @refused "module" "namespace" "type"))
+    (arrow_function return_type: (type_annotation (parenthesized_type [(predefined_type) (type_identifier)]))
+      body: (arrow_function parameter: _) @refused) ; `(any) => a` as a type
+    (_ (binary_expression operator: "<") . "," .
+      (arrow_function body: (binary_expression operator: ">" right: (parenthesized_expression)) @refused))
+    (_ (binary_expression operator: "<") . "," . (binary_expression
+      left: [(call_expression) (member_expression)] @name operator: "<") (#match? @name "^import\\s*[(]"))
     (binary_expression left: (instantiation_expression) operator: ["+" "-"] @refused)
     (binary_expression left: (new_expression type_arguments: (_) !arguments) operator: ["+" "-"] @refused)
     (subscript_expression object: (instantiation_expression) @refused)
+    (non_null_expression (instantiation_expression) @refused)
     (subscript_expression object: (new_expression type_arguments: (_) !arguments) @refused)
+    (call_expression function: (_) @bracketed type_arguments: (type_arguments
+      [(union_type . (_) @bracketed . "|" . (union_type . "|") @refused)
+       (intersection_type . (_) @bracketed . "&" . (intersection_type . "&") @refused)])) ; `a < (b) || (c) > (d)`
     (union_type "|" . (union_type . "|") @refused) ; `||` in what it takes for types
     (intersection_type "&" . (intersection_type . "&") @refused)
 """
 
 _WITH_TYPES = (
     "conditional_type constraint constructor_type default_type index_signature intersection_type lookup_type "
-    "mapped_type_clause optional_type parenthesized_type readonly_type rest_type tuple_type type_annotation "
-    "type_arguments type_predicate type_query union_type"
+    "mapped_type_clause opting_type_annotation optional_type parenthesized_type readonly_type rest_type tuple_type "
+    "type_annotation type_arguments type_predicate type_query union_type"
 ).split()
 _MISREAD += '([{}] (#match? @name "^import\\\\s*[(]"))'.format(  # `import("a").B` as a type
     " ".join(
@@ -131,7 +148,10 @@ _LEVELS = (  # of the compiler, which has `as` beside `<`
     Level("left", _BINARY, "* / %"),
     Level("right", _BINARY, "**"),
     Level("prefix", "await_expression type_assertion unary_expression"),
-    Level("postfix", "call_expression member_expression non_null_expression subscript_expression"),
+    Level(
+        "postfix",
+        "call_expression instantiation_expression member_expression non_null_expression subscript_expression",
+    ),
 )
 
 TABLE = replace(
@@ -145,6 +165,13 @@ TABLE = replace(
     suites=(*JAVASCRIPT_TABLE.suites, ("interface A {", "\n}")),
     operators=Operators(_LEVELS),
     enclosed=(_TAGGED,),
+    completed=(
+        (re.compile(rb"(?<=[\w$])<(?=<[^<>()]*>\()"), b" "),  # `f<<A>(b: A) => c>()`
+        (  # `(a): (B) => c => d`, `f<a, (B) => c>(d)`
+            re.compile(rb"(?:\)\s*:\s*|<[^<>()\n]*,\s*)\([\w$]+(?=\)\s*=>[^<>()\n]*(?:=>|>\())"),
+            b"?",
+        ),
+    ),
     names=_NAMES,
     respelled=(*JAVASCRIPT_TABLE.respelled, *_RESPELLED),
     soft=_SOFT,

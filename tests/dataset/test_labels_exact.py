@@ -238,8 +238,7 @@ def test_what_cannot_be_read_has_its_place(language, code, line, column):
         ("ruby", "x = not (a).b", "x = not((a).b)"),
         ("ruby", "x = a.b +c", "x = a.b(+c)"),
         ("ruby", "a.b { c => d }", "a.b { (c => d) }"),
-        ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
-        ("typescript", "x = a < (b) && (c) > (d)", "x = (a < b) && (c > d)"),
+        ("typescript", "x = f<T>! + g", "x = (f < T) > !(+g)"),
         ("typescript", "x = a++ <T>(b)", "x = (a++) < T > (b)"),
         ("typescript", "x = new new a(b)(c)", "x = new (new a(b))(c)"),
     ],
@@ -253,6 +252,7 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
 READ = {
     "go": [
         "func f() { x = new(a + 1); y = new([]int); z = new(g(b)) }",
+        "func f() { x = new([]T{{a: b.c}}); y = new(<-d); z = new([]byte(e)); w = new(struct{ g int }) }",
         "func f() { x = *a[b, c]; *d[e, g] = h }",
         'func f() { var (a = "x"); const (b, c = 1, 2) }',
     ],
@@ -262,6 +262,7 @@ READ = {
         "class A extends B { A(o p) { p.super(m); } }",
         "boolean f() { return a instanceof @A B c && d instanceof final E.F g; }",
         "void f() { enum A { B(1), C { int d = 2; }; A(int b) { } } }",
+        "Object f() { x = @A B::new; g(@A(c = d) B[]::new, @A B::e); return @A B::new; }",
     ],
     "javascript": [
         "function f() { { a: b } if (c) { d: e } }",
@@ -278,6 +279,8 @@ READ = {
         "function f() { enum::a(); readonly($b); return $c->enum; }",
         "function f() { new class { use A, B { A::c insteadof B; B::c as d; } }; }",
         "function f() { foreach ($s as $k => $x); }",
+        "function f() { $x = clone -$a; $y = clone $b = c($d); $z = (bool) include 'a' . e(); }",
+        "function f() { $x = clone match ($a) { 1 => b(), 2 => c() }; $y = $d instanceof E instanceof $g; }",
     ],
     "python": [
         "() = x",
@@ -300,6 +303,8 @@ READ = {
         "def f\n  if x\n    y\n  elsif z\n    h <<~A\n      b\n    A\n  end\nend",
         "class A\n  private def f(x) = raise E, x\n  def g = h x.y\nend",
         "def f(x) = puts x, y.z",
+        "def f\n  for x in a b, c.d do y.z end\n  for x, y in g.h k\n    z\n  end\nend",
+        "def f\n  class << a.b c\n    x.y\n  end\n  f -> a: b.c, d: e { g.h }, i\nend",
         "def self.f = raise E",
         "def f(x, &)\n  h(&)\n  g x.y, &\nend",
         "def f\n  g x do |y| y.z end.each do |z|\n    z.w\n  end\nend",
@@ -317,6 +322,15 @@ READ = {
     ],
     "typescript": [
         "let x: import('y').Z = a",
+        "x = a < (b) || (c) > (d)",
+        "x = a < (b.c) && (d) > (e) ? y : z",
+        "x = [...f<T>, -a.b<c>, typeof f<T>, a ** f<T>]",
+        "let g = (x): (A) => b.c => d, h = (x): (any) => b => y(z)",
+        "f<a, (any) => b>(z); f<<A>(b: A) => c>(y); f<<A>(b: A) => c, d>(y)",
+        "f<type>(x); f<module, a>(x); a.b<namespace>`c`; new A<type>(b)",
+        "type A = { [B in C]?: import('d').E }; f<g, import('h').I<J>>(k)",
+        "type A = keyof (import('b').C); type D = [...import('e').F, ...type]; type G = A | (module)",
+        "function* f() { yield as; for (let of in x) y }",
         "x = a satisfies N.B.C.D",
         "let x: import('y').Z<import('w').A.B> | typeof import('z') = a",
         "async () => { const x = await import('y') as import('y').A.B; f(import('z').c) }",
@@ -476,6 +490,7 @@ def test_patterns_of_java_that_its_grammar_cannot_read(code, expected):
         ("typescript", "(a) => a || (b) => c"),
         ("ruby", "a, b = c, d rescue e"),
         ("ruby", "for x in a -b do y end"),
+        ("ruby", "class << a -b; y; end"),
     ],
 )
 def test_what_is_read_otherwise_is_refused(language, code):

@@ -98,7 +98,14 @@ class Java {
     }
   }
 
-  static int start(Tree tree) { return (int) places.getStartPosition(unit, tree); }
+  /** The compiler leaves out annotations of the type of a method reference, which are part of it (JLS 15.13). */
+  static int start(Tree tree) {
+    int start = (int) places.getStartPosition(unit, tree);
+    return tree instanceof MemberReferenceTree one ? start(one.getQualifierExpression())
+        : tree instanceof AnnotatedTypeTree one ? Math.min(start, start(one.getAnnotations().get(0)))
+        : start;
+  }
+
   static int end(Tree tree) { return (int) places.getEndPosition(unit, tree); }
   static int at(int place) { return text.codePointCount(shift, place); }
 
