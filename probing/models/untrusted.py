@@ -12,6 +12,7 @@ import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -27,8 +28,12 @@ from probing.models.location import Location
 MOST_LAYERS = 2000
 """The largest known models have a few hundred; an empty model of so many is built in seconds."""
 
+MOST_EXPERTS = 1_000_000
+"""Layers of a model, times the experts in each: doge, whose experts are rows of a table, has
+524,288."""
+
 MOST_PARTS = 100_000
-"""Layers of a model, times the experts in each: the largest known models have 25,000."""
+"""Of any other kind."""
 
 _SURPLUS = 1 << 25  # weights that may be missing, such as those of a pooler
 _BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all positions
@@ -42,8 +47,10 @@ MOST_MEMORY = 4 << 30
 
 _LARGEST_CONFIG = 16 * 2**20  # bytes
 
-_COUNTS = re.compile("attend|block|cell|expert|group|head|label|layer|network|repeat|stage")
-"""What a configuration has a number of, each an object to build."""
+_COUNTS = re.compile(
+    "(?!.*vocab).*(attend|block|cell|expert|group|head|label|layer|network|repeat|stage)"
+)
+"""What a configuration has a number of, each an object to build. A vocabulary is a table."""
 
 
 def check_raw(source: Location) -> None:
@@ -59,7 +66,7 @@ def check_raw(source: Location) -> None:
         return
     fields = json.loads(safe_files.read(path, _LARGEST_CONFIG))
     for name, number in _whole_numbers(fields if isinstance(fields, dict) else {}):
-        if number > MOST_PARTS and _COUNTS.search(name):
+        if number > MOST_PARTS and _COUNTS.match(name):
             raise ModelError(
                 f"its configuration has {name} {number:,}, more than any model: at most {MOST_PARTS:,}"
             )
@@ -74,7 +81,7 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
             layers = max(layers, number)
         elif name.endswith("experts"):
             experts = max(experts, number)
-    if layers > MOST_LAYERS or layers * experts > MOST_PARTS:
+    if layers > MOST_LAYERS or layers * experts > MOST_EXPERTS:
         raise ModelError(
             f"its configuration has {layers} layers and {experts} experts, more than any model"
         )
@@ -158,13 +165,13 @@ def _sizes(config: transformers.PreTrainedConfig) -> tuple[int, int]:
     return asked, computed
 
 
-def _whole_numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+def _whole_numbers(fields: Mapping[Any, object]) -> Iterator[tuple[str, int]]:
     """The whole numbers of a configuration, and of those in it, by name."""
     for name, value in fields.items():
         if isinstance(value, dict):
             yield from _whole_numbers(value)
         elif type(value) is int:
-            yield name, value
+            yield str(name), value
 
 
 def _files(source: Location) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from functools import partial
 
 import pytest
 from support.cpu_time import within
+from transformers import CONFIG_MAPPING
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import untrusted
@@ -20,7 +22,7 @@ from probing.models.load import (
     load_restoring,
     load_scoring,
 )
-from probing.models.location import TINY, embedded_folder, locate
+from probing.models.location import TINY, Location, embedded_folder, locate
 
 CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass M: pass\n"
 
@@ -212,3 +214,19 @@ def test_no_kernel_that_a_configuration_names_is_asked_for(name, tmp_path):
     edited("config.json", **{name: "evil/kernel"})(folder)
     for form in (load, load_restoring, load_scoring, load_language_model):
         assert form(str(folder)).model.config._attn_implementation in ("sdpa", "eager")
+
+
+@pytest.mark.long
+def test_no_configuration_of_transformers_itself_is_refused(tmp_path):
+    """Those that its classes have by default, which are of real models."""
+    refused = {}
+    for name, kind in CONFIG_MAPPING.items():
+        with contextlib.suppress(ImportError, TypeError, ValueError):  # it has no default
+            kind().save_pretrained(tmp_path / name)
+            try:
+                untrusted.check_raw(Location(str(tmp_path / name), name, None))
+                untrusted.check_parts(kind())
+            except ModelError as error:
+                refused[name] = str(error)
+    assert len([*tmp_path.iterdir()]) > 300
+    assert refused == {}

@@ -23,7 +23,7 @@ import pytest
 from conftest import figures_unrendered
 from support.commands import run
 from support.files import contents
-from support.processes import codesyntax, ended, start
+from support.processes import changing, codesyntax, ended, start
 
 import codesyntax_dataset
 from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
@@ -61,24 +61,8 @@ WHOLE = ("data/", "board/")
 LEFT = (TEMPORARY_FOLDERS, ".*.parts")
 """Names of what a killed process leaves."""
 
-_CHANGES = {*"os.rename os.remove os.mkdir os.rmdir os.link os.truncate os.chmod".split()}
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)
 """Of the changes or bytes of a command, after which it is killed."""
-
-
-def changing(act):
-    """Call `act` with 1, 2, 3, ... just before Python changes a file or folder."""
-    count = 0
-
-    def heard(event, arguments):
-        nonlocal count
-        if event in _CHANGES or (event == "open" and (arguments[2] or 0) & _WRITES):
-            count += 1
-            act(count)
-
-    sys.addaudithook(heard)
 
 
 class Usual(NamedTuple):

@@ -30,7 +30,7 @@ def test_the_limits_are_those_of_the_code():
         f"a treebank file {treebank.LARGEST_FILE >> 20} MiB",
         f"{safe_files._LEAST >> 20} MiB, or {safe_files._PACKED_ALIKE} times",
         f"Parquet, also {batches.LARGEST_ROW_GROUP >> 30} GiB",
-        f"{untrusted.MOST_PARTS:,} layers times experts",
+        f"{untrusted.MOST_EXPERTS:,} layers times experts, {untrusted.MOST_PARTS:,} of any other",
         f"a ledger {sources.LARGEST_LEDGER >> 30} GiB",
         f"{network.LONGEST_WAIT:.0f} seconds for each part",
     ):

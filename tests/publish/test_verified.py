@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import signal
 
 import pytest
 from conftest import cut
@@ -11,6 +14,7 @@ from support.commands import run
 from support.evidence.models import with_settings
 from support.files import contents, csv_rows
 from support.hub.loopback_hub import LoopbackHub
+from support.processes import changing, codesyntax, ended, start
 
 from codesyntax_dataset.errors import SubmissionError
 from probing import probe
@@ -149,6 +153,34 @@ def test_what_is_known_is_not_downloaded_again(hub, data, tmp_path, monkeypatch)
     assert sum(filter(None, ran)) == done
     for cell, mean in table.verified[0].means.items():
         assert again.verified[0].means[cell][:3] == mean[:3]
+
+
+@pytest.mark.long
+def test_a_board_that_is_killed_goes_on_to_the_same_bytes(hub, data, tmp_path, monkeypatch):
+    """Before five of its changes to files, from the first download to the last page."""
+    monkeypatch.setattr(Probing, "PART", 2)
+    hub.add(BOARD, sent_by_hand(probed(MODEL, data, tmp_path / "honest"), MODEL))
+    log, output, counted = tmp_path / "log", tmp_path / "board", tmp_path / "count"
+    work = codesyntax(["board", BOARD, "--data", str(data), "--verify", "--output", str(output)])
+
+    def made(act):
+        return ended(start(work, log, prepare=lambda: changing(act)))
+
+    def forgotten():
+        for folder in (tmp_path / "kept", tmp_path / "cache", output):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    forgotten()
+    with counted.open("wb", buffering=0) as file:
+        assert made(lambda _: file.write(b".")) == 0, log.read_text()
+    usual = contents(output)
+    for share in (0.05, 0.3, 0.5, 0.7, 0.95):
+        at = round(share * counted.stat().st_size)
+        forgotten()
+        killed = made(lambda count, at=at: count == at and os.kill(os.getpid(), signal.SIGKILL))
+        assert killed == -signal.SIGKILL
+        assert made(lambda _: None) == 0, log.read_text()
+        assert contents(output) == usual
 
 
 def test_no_place_of_this_computer_is_sent(data, tiny_model, tmp_path):

@@ -14,6 +14,22 @@ from unittest import mock
 
 from probing.cli import main
 
+_CHANGES = {*"os.rename os.remove os.mkdir os.rmdir os.link os.truncate os.chmod".split()}
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+def changing(act: Callable[[int], object]) -> None:
+    """Call `act` with 1, 2, 3, ... just before Python changes a file or folder."""
+    count = 0
+
+    def heard(event: str, arguments: tuple) -> None:
+        nonlocal count
+        if event in _CHANGES or (event == "open" and (arguments[2] or 0) & _WRITES):
+            count += 1
+            act(count)
+
+    sys.addaudithook(heard)
+
 
 def codesyntax(arguments: Sequence[str]) -> Callable[[], object]:
     """A command of ours, as work for a child."""
