@@ -41,7 +41,22 @@ TABLE = Table(
     soft=re.compile(  # names that the grammar takes for keywords
         rb"(?<![#\w])(?:raw\b(?!\s+(?:const|mut)\b)|(?:auto|default|union)\b(?!\s+\w))"
     ),
-    respelled=((re.compile(rb"(?<=[{,] )\d+(?=\s*:)"), lambda field: b"x" * len(field[0])),),
+    respelled=(
+        (re.compile(rb"(?<=[{,] )\d+(?=\s*:)"), lambda field: b"x" * len(field[0])),
+        (  # `A { a, .. } = b`
+            re.compile(rb"(?:[;{}]|\A)\s*[\w:]+\s*\{[^{}]*\.\.\s*\}\s*=(?!=)"),
+            lambda assigned: assigned[0].replace(b"..", b"__"),
+        ),
+    ),
+    enclosed=(  # `where fn(A): B`
+        re.compile(
+            rb"\bwhere\s+(?P<inside>(?:dyn|impl|fn|unsafe|[!(])[^:{}]*(?:::[^:{}]*)*?)(?=\s*:[^:])"
+        ),
+    ),
+    completed=(  # `A<-1>`, as `A<{-1}>`
+        (re.compile(rb"<(?=-\d\w*\s*[,>])"), b"{"),
+        (re.compile(rb"<-\d\w*(?=\s*[,>])"), b"}"),
+    ),
     backward=BACKWARD - {"Await:value->await"} | {"Await:await->value"},
     whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),
     flat=frozenset(
@@ -56,7 +71,11 @@ TABLE = Table(
             {"target": "left<!range_expression>", "value": "right"},
         ),
         Rule("const_item", "Assign", {"target": "name", "value": "value"}),
-        Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),
+        Rule(
+            "let_condition",
+            "Assign",
+            {"target": "pattern<mut_pattern>/*<!mutable_specifier> | pattern", "value": "value"},
+        ),
         Rule("let_declaration", "Assign", {"target": "pattern", "value": "value"}),
         Rule("type_item", "Assign", {"target": "name", "value": "type"}),
         Rule("static_item", "Assign", {"target": "name", "value": "value"}),

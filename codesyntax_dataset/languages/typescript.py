@@ -87,8 +87,6 @@ _MISREAD = """
       (#match? @refused "[^ ]>`"))
     ((binary_expression operator: ">>" right: (_) @right) @refused (#match? @right "^`")
       (#match? @refused "[^ ]>>`"))
-    (_ (binary_expression operator: "<") . "," .
-      (binary_expression operator: ">" right: (parenthesized_expression)) @refused)
     (binary_expression left: (binary_expression operator: "<" right: (unary_expression operator: "typeof"
       argument: (call_expression function: (import)) @name)))
     (binary_expression left: (binary_expression operator: "<"
@@ -99,10 +97,6 @@ _MISREAD = """
       right: [(parenthesized_expression) (template_string)] (#any-of? @refused "module" "namespace" "type"))
     (arrow_function return_type: (type_annotation (parenthesized_type [(predefined_type) (type_identifier)]))
       body: (arrow_function parameter: _) @refused) ; `(any) => a` as a type
-    (_ (binary_expression operator: "<") . "," .
-      (arrow_function body: (binary_expression operator: ">" right: (parenthesized_expression)) @refused))
-    (_ (binary_expression operator: "<") . "," . (binary_expression
-      left: [(call_expression) (member_expression)] @name operator: "<") (#match? @name "^import\\s*[(]"))
     (binary_expression left: (instantiation_expression) operator: ["+" "-"] @refused)
     (binary_expression left: (new_expression type_arguments: (_) !arguments) operator: ["+" "-"] @refused)
     (subscript_expression object: (instantiation_expression) @refused)
@@ -115,6 +109,17 @@ _MISREAD = """
     (intersection_type "&" . (intersection_type . "&") @refused)
 """
 
+_MISREAD += "".join(  # `x<y, z>(w)`, `x<y, (any) => a>(z)`, `x<y, import("a").B<C>>(z)`
+    f"""
+    ({node} [(binary_expression operator: "<")
+             (assignment_expression right: (binary_expression operator: "<"))] . "," . [
+      (binary_expression operator: ">" right: (parenthesized_expression)) @refused
+      (arrow_function body: (binary_expression operator: ">" right: (parenthesized_expression))) @refused
+      (binary_expression left: [(call_expression) (member_expression)] @name operator: "<")]
+      (#match? @name "^import\\s*[(]"))
+    """
+    for node in ("arguments", "sequence_expression")
+)
 _WITH_TYPES = (
     "conditional_type constraint constructor_type default_type index_signature intersection_type lookup_type "
     "mapped_type_clause opting_type_annotation optional_type parenthesized_type readonly_type rest_type tuple_type "
