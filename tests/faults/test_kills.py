@@ -113,23 +113,28 @@ class World:
     def usual(self, name):
         if name not in self._usual:
             self.again()
-            before, counted = contents(self.place), self.log.with_name("count")
+            before, counted = kept_in(self.place), self.log.with_name("count")
             with counted.open("wb", buffering=0) as file:
                 counts = self.start(COMMANDS[name], lambda: changing(lambda _: file.write(b".")))
                 assert ended(counts) == 0, self.log.read_text()
-            after = contents(self.place)
+            after = kept_in(self.place)
             sizes = [len(after[path]) for path in after if before.get(path) != after[path]]
             self._usual[name] = Usual(before, after, counted.stat().st_size, max(sizes))
         return self._usual[name]
 
     def goes_on(self, name):
         """What is left of a command that failed is whole, and the same one gives what it gives when nobody kills it."""
-        check_whole(contents(self.place), self.usual(name))
+        check_whole(kept_in(self.place), self.usual(name))
         assert self.run(COMMANDS[name]) == 0, self.log.read_text()
         for pattern in LEFT:
             for path in list(self.place.rglob(pattern)):
                 shutil.rmtree(path, ignore_errors=True)  # it may be in another one
-        assert contents(self.place) == self.usual(name).after
+        assert kept_in(self.place) == self.usual(name).after
+
+
+def kept_in(place):
+    """The files of a place, but for what boards keep of ledgers, whose names tell when these were written, here copied."""
+    return {path: of for path, of in contents(place).items() if not path.endswith(".npz")}
 
 
 def code_in(place):
@@ -216,13 +221,10 @@ def test_a_file_that_cannot_be_written_to_its_end_is_none(world, name):
 
 def fails(world, command, reason):
     """The command ends with one line, and leaves what was there and nothing else, but what is kept of ledgers."""
-    before = contents(world.place)
+    before = kept_in(world.place)
     status, said = world.run(command), world.log.read_text()
     assert status == 1 and said.splitlines()[-1].startswith("Error: ") and reason in said, said
-    kept = {name for name in contents(world.place) if name.endswith(".npz")}
-    assert {
-        name: of for name, of in contents(world.place).items() if name not in kept - {*before}
-    } == before
+    assert kept_in(world.place) == before
 
 
 @pytest.mark.parametrize("name", ["build", "mask", "board"])
@@ -248,7 +250,7 @@ def test_two_at_once_leave_what_one_does(world, name):
     world.again()
     statuses = {ended(pid) for pid in [world.start(COMMANDS[name]) for _ in range(2)]}
     assert 0 in statuses <= {0, 1}, statuses
-    assert contents(world.place) == expected
+    assert kept_in(world.place) == expected
 
 
 PROGRAM = """
