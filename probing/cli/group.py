@@ -199,7 +199,10 @@ def print_saved(
 
     if result is not None:
         print_made(
-            result, lambda made: parts(made) if wide else first_screen(parts(made)), wide, as_json
+            result,
+            lambda shown_result: parts(shown_result) if wide else first_screen(parts(shown_result)),
+            wide,
+            as_json,
         )
         note_saved(result, output)
 
@@ -211,12 +214,12 @@ def note_saved(result: Result, output: Path | None) -> None:
 
 def note_next(output: Path | None) -> None:
     """The next command, after results were printed."""
-    kept = (
+    hint = (
         f"codesyntax report {output}"
         if output
         else "the same with --output FOLDER, and `codesyntax report FOLDER`"
     )
-    note(f"next: {kept}")
+    note(f"next: {hint}")
 
 
 def note_shard(shard: str | None, output: Path | None) -> None:

@@ -306,11 +306,11 @@ def better(ledger: RankLedger) -> Choice:
     return choice
 
 
-def _better_kind(found: np.ndarray) -> np.ndarray:
+def _better_kind(hits: np.ndarray) -> np.ndarray:
     """The kind that `better` chooses by what each finds (N, kinds), apart from ties: (N,)."""
-    favoured = found.astype(float)
-    if found.shape[1] > len(LISTED):
-        favoured[:, len(LISTED)] += np.sqrt(found.max(axis=1))
+    favoured = hits.astype(float)
+    if hits.shape[1] > len(LISTED):
+        favoured[:, len(LISTED)] += np.sqrt(hits.max(axis=1))
     return favoured.argmax(axis=1)
 
 

@@ -225,9 +225,9 @@ def held_out(
     return redrawn(apply(test, choose(validation), system), validation, test)
 
 
-def most(found: np.ndarray) -> np.ndarray:
+def most(hits: np.ndarray) -> np.ndarray:
     """Who finds most, the first of equals (N,), by what each finds (N, heads)."""
-    return found.argmax(axis=1)
+    return hits.argmax(axis=1)
 
 
 def redrawn(

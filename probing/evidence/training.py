@@ -158,7 +158,7 @@ def evaluate(
     if measured.get("held_out") == 0:
         warn_once(f"{PREFIX}held_out is {WIDEST}")
     logger.info("a call forwards %d sub-tokens", session.forwarded)
-    return {PREFIX + name: of for name, of in measured.items() if not math.isnan(of)}
+    return {PREFIX + name: value for name, value in measured.items() if not math.isnan(value)}
 
 
 def _check_language(language: str) -> None:
@@ -205,15 +205,17 @@ class _Reading(NamedTuple):
             if name in table.column_names
         ]
         special = 2  # at the beginning and the end
-        lengths = [[len(ids) + special for ids in self.tokenizer(of).input_ids] for of in columns]
+        lengths = [
+            [len(ids) + special for ids in self.tokenizer(texts).input_ids] for texts in columns
+        ]
         return np.sum(lengths, axis=0)[drawn_order(len(table), 0)]
 
     def kept(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What depends on the tokenizer alone, and is made once."""
-        made = _KEPT.setdefault(self.tokenizer, {})
-        if key not in made:
-            made[key] = make()
-        return made[key]
+        known = _KEPT.setdefault(self.tokenizer, {})
+        if key not in known:
+            known[key] = make()
+        return known[key]
 
 
 _KEPT: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
@@ -235,12 +237,16 @@ def _closing_bits(reading: _Reading, tokens: int) -> dict[str, float]:
     types = chosen_types(language, None)
     experiment = Surprising(session, read, _BATCH_TOKENS, types)
     longest = session.scoring_model().longest
-    made = reading.kept((BITS, language, str(read.limit), longest), lambda: experiment.functions)
-    found = experiment.scorer.find([[function.text] for function in made], tqdm(disable=True))
-    sums = paid(made, [scores for (scores,) in found], types)
+    functions = reading.kept(
+        (BITS, language, str(read.limit), longest), lambda: experiment.functions
+    )
+    log_probabilities = experiment.scorer.find(
+        [[function.text] for function in functions], tqdm(disable=True)
+    )
+    sums = paid(functions, [scores for (scores,) in log_probabilities], types)
     names = dict(zip((CLOSING, MATCHED, GRAMS), ("", "_matched", "_grams")))
     numbers = {f"bits_per_byte{names[name]}": _ratio(part) for name, part in sums.items()}
-    return _with_errors(numbers) | {"bits_functions": len(made)}
+    return _with_errors(numbers) | {"bits_functions": len(functions)}
 
 
 def _ratio(parts: np.ndarray) -> tuple[float, float]:
@@ -455,7 +461,7 @@ class SyntaxCallback(transformers.TrainerCallback):
             numbers = self._log(state, control)
             if self.failed and best.startswith(PREFIX):
                 numbers = {best: math.nan}  # without it the training would end
-            shared["metrics"].update({f"eval_{name}": of for name, of in numbers.items()})
+            shared["metrics"].update({f"eval_{name}": value for name, value in numbers.items()})
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.every == SAVE:

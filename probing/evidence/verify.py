@@ -242,11 +242,11 @@ def _verifications(results: Paths, runner: _Runner) -> Iterator[Verification | L
     done: set[Path] = set()
     for path in map(Path, results):
         try:
-            found = chain(*by_instrument([path]).values()) if path.is_dir() else [path]
+            named = chain(*by_instrument([path]).values()) if path.is_dir() else [path]
         except LedgerError as error:
             yield error
             continue
-        for file in found:
+        for file in named:
             if file not in done:
                 files = _together(file)
                 done |= {*files.values()}

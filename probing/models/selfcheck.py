@@ -175,7 +175,10 @@ def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
     meaning = "our attention function computes other weights than the model's own"
     try:
         # the code of some families computes softmax in float32, that of others does not
-        tries = {_differences(encoder, run, of) for of in (torch.float32, DTYPES[encoder.dtype])}
+        tries = {
+            _differences(encoder, run, precision)
+            for precision in (torch.float32, DTYPES[encoder.dtype])
+        }
         differences = min(tries, key=max)
         # left to our attention function
         output = encoder.run(run.inputs, capture.ATTENTION_NAME, output_hidden_states=True)

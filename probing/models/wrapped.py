@@ -98,18 +98,18 @@ def prompted(body: Any, prompt: Any) -> Callable[..., Any]:
         virtual = prompt.get_prompt(batch)
         if isinstance(virtual, Tensor):  # their embeddings
             embedded = body.get_input_embeddings()(input_ids)
-            given: Any = {
+            inputs: Any = {
                 "inputs_embeds": torch.cat([virtual.to(embedded), embedded], 1),
                 "input_ids": None,
             }
         else:  # their keys and values in each layer
-            given = {"input_ids": input_ids, "past_key_values": virtual}
+            inputs = {"input_ids": input_ids, "past_key_values": virtual}
         options.pop("inputs_embeds", None)
         options.pop("past_key_values", None)
         options.pop("position_ids", None)
         mask = torch.cat([ahead, attention_mask], 1)
         with capture.behind(count):
-            output = own(attention_mask=mask, **given, **options)
+            output = own(attention_mask=mask, **inputs, **options)
         length = input_ids.shape[1]
         for name, value in output.items():
             if name == "attentions" and value is not None:

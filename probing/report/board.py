@@ -229,7 +229,7 @@ def _model_cells(
 
 def _details(table: BoardTable, row: BoardRow) -> list[Table]:
     """A row group by group, those that gain most over the rival first, and its origin."""
-    made = row.made
+    provenance = row.made
     name = _anchor(table)
     groups = specs.table(
         "board-groups",
@@ -241,8 +241,12 @@ def _details(table: BoardTable, row: BoardRow) -> list[Table]:
         rival=table.headline.rival,
         filters=len(_by(table)),
     )
-    versions = [f"{package} {version}" for package, version in sorted(made["versions"].items())]
-    skips = [f"{count:,} ({reason})" for reason, count in sorted(made["skips"].items()) if count]
+    versions = [
+        f"{package} {version}" for package, version in sorted(provenance["versions"].items())
+    ]
+    skips = [
+        f"{count:,} ({reason})" for reason, count in sorted(provenance["skips"].items()) if count
+    ]
     facts = specs.facts(
         "board",
         row=row,

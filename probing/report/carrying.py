@@ -20,10 +20,10 @@ from probing.report.words import skipped
 def carrying_parts(result: CarryingResult) -> list[Part]:
     """The carried shares, the losses of each seeker by the pairs that they are of, and the margins
     of the whole model."""
-    found = list(losses_by_share(result))
+    losses = list(losses_by_share(result))
     columns = [name for name, margins in result.phenomena.items() if margins.pairs >= LEAST_PAIRS]
-    margins = [{"name": name, "margins": of} for name, of in result.phenomena.items()]
-    carried = [row for of_share in found for row in of_share.carried]
+    margins = [{"name": name, "margins": of_kind} for name, of_kind in result.phenomena.items()]
+    carried = [row for of_share in losses for row in of_share.carried]
     too_few = []
     if not columns:
         too_few.append(
@@ -35,11 +35,11 @@ def carrying_parts(result: CarryingResult) -> list[Part]:
             sorted(carried, key=lambda row: (row.share, -row.carried.value)),
             result=result,
             draws=result.settings.draws,
-            permuted=_permuted(found),
+            permuted=_permuted(losses),
         ),
-        *([_heat(found[0], columns, result)] if columns else []),
+        *([_heat(losses[0], columns, result)] if columns else []),
         specs.table(
-            "carrying", _matrix(found), result=result, columns=columns, LEAST_PAIRS=LEAST_PAIRS
+            "carrying", _matrix(losses), result=result, columns=columns, LEAST_PAIRS=LEAST_PAIRS
         ),
         specs.table("margins", margins, result=result),
         *too_few,
@@ -48,37 +48,39 @@ def carrying_parts(result: CarryingResult) -> list[Part]:
     ]
 
 
-def _heat(found: Losses, columns: Sequence[str], result: CarryingResult) -> Figure:
+def _heat(losses: Losses, columns: Sequence[str], result: CarryingResult) -> Figure:
     """What is lost beyond matched heads, at the first share."""
-    seekers = list(dict.fromkeys(lost.seeker for lost in found.matrix))
+    seekers = list(dict.fromkeys(lost.seeker for lost in losses.matrix))
     values = np.full((len(seekers), len(columns)), np.nan)
     marked = np.zeros(values.shape, bool)
-    for lost in found.matrix:
-        place = seekers.index(lost.seeker), columns.index(lost.column)
-        values[place] = lost.difference.value
-        marked[place] = lost.difference.significant
+    for lost in losses.matrix:
+        cell = seekers.index(lost.seeker), columns.index(lost.column)
+        values[cell] = lost.difference.value
+        marked[cell] = lost.difference.significant
     return specs.figure(
         "carrying",
         "carrying",
         lambda: figures.heat(seekers, columns, values, marked, "nats beyond matched heads"),
         result=result,
-        share=found.share,
+        share=losses.share,
     )
 
 
-def _permuted(found: Sequence[Losses]) -> str:
+def _permuted(losses: Sequence[Losses]) -> str:
     """The p of exchanged relations, in words."""
-    known = [of for of in found if not math.isnan(of.permutation_p)]
+    known = [of_share for of_share in losses if not math.isnan(of_share.permutation_p)]
     if not known:
         return ""
-    each = ", ".join(f"{P.show(of.permutation_p)} of {of.share} % of heads" for of in known)
+    each = ", ".join(
+        f"{P.show(of_share.permutation_p)} of {of_share.share} % of heads" for of_share in known
+    )
     return f"If relations exchange what rests on them, shares are as high with p {each}. "
 
 
-def _matrix(found: Sequence[Losses]) -> list[RowRecord]:
+def _matrix(losses: Sequence[Losses]) -> list[RowRecord]:
     """A row for each seeker and share, with the cells of columns by name."""
     rows: dict[tuple[int, str], RowRecord] = {}
-    for of_share in found:
+    for of_share in losses:
         for lost in of_share.matrix:
             key = lost.share, lost.seeker
             row = rows.setdefault(key, {"seeker": lost.seeker, "share": lost.share, "columns": {}})

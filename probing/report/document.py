@@ -266,12 +266,12 @@ class Table:
         places = (
             number for number, column in enumerate(self.columns) if ", p" in column.kind.parts
         )
-        place = next(places, None)
-        if place is None:
+        tested = next(places, None)
+        if tested is None:
             return self.rows[:most]
 
         def size(row: list[Cell]) -> float:
-            cell = row[place]
+            cell = row[tested]
             value = cell[0] if isinstance(cell, (list, tuple)) else cell
             return -abs(value) if value is not None and not _missing(value) else 0
 

@@ -186,8 +186,8 @@ def heat(
             color="#fdfdfd" if light else "#111111",  # on colours that are those of any page
         )
         if marked[row, column]:
-            place = column - 0.48, row - 0.48
-            axis.add_patch(Rectangle(place, 0.96, 0.96, fill=False, lw=2, ec="#111111"))
+            corner = column - 0.48, row - 0.48
+            axis.add_patch(Rectangle(corner, 0.96, 0.96, fill=False, lw=2, ec="#111111"))
     axis.set_yticks(range(len(rows)), rows)
     axis.set_xticks(range(len(columns)), columns, rotation=25, ha="right")
     axis.grid(False)

@@ -206,13 +206,13 @@ class OpenedFunctions:
         reader, wanted = token, (first, last)
         if model.settings.direction != HEAD_TO_DEPENDENT:
             reader, wanted = first, (token, token)
-        place = {
+        line_of = {
             piece: number
             for number, line in reversed([*enumerate(lines)])
             for _, piece in line
             if piece >= 0
         }
-        ends = sorted(place.get(shown, 0) for shown in (reader, wanted[0]))
+        ends = sorted(line_of.get(shown, 0) for shown in (reader, wanted[0]))
         begin = max(0, ends[0] - AROUND)
         until = min(ends[1] + AROUND + 1, begin + MOST_LINES)
         looks = ""

@@ -138,12 +138,12 @@ def _sentences(rows: Sequence[ScoredRow]) -> str:
     names = list(dict.fromkeys(row.name for row in rows))
     dependents = rows[0].findings.settings.direction == HEAD_TO_DEPENDENT
     sought = f" of the {'dependents' if dependents else 'head tokens'}"
-    found = []
+    clauses = []
     for number, row in enumerate(rows):
         who = "" if number and len(names) == 1 else f"those of {row.name} "
         whose = who if number else f"the attention heads of {row.name} find "
         score = PERCENT.show(row.score.value if row.score else np.nan)
-        found.append(f"{whose}{score} %{'' if number else sought} in {row.findings.place}")
+        clauses.append(f"{whose}{score} %{'' if number else sought} in {row.findings.place}")
     verdicts = [_VERDICTS[verdict(row.difference)] for row in rows]
     baselines = [row.best_baseline.value if row.best_baseline else np.nan for row in rows]
     shown = [f"{PERCENT.show(value)} %" for value in baselines]
@@ -154,7 +154,7 @@ def _sentences(rows: Sequence[ScoredRow]) -> str:
     return specs.text(
         "sentence",
         where=rows[0].findings.part,
-        found=_listed(found),
+        found=_listed(clauses),
         baseline="The best baseline, which needs no model, finds"
         if len(rows) == 1
         else "The best baselines, which need no model, find",

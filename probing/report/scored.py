@@ -124,12 +124,12 @@ def chosen_on_in_words(all_findings: Sequence[Findings]) -> str:
     clauses = []
     for findings in all_findings:
         functions, repositories, drawn = findings.chosen_on
-        of = f" of {repositories} {'repository' if repositories == 1 else 'repositories'}"
+        source = f" of {repositories} {'repository' if repositories == 1 else 'repositories'}"
         covered = "intervals do not cover others"
         if drawn:
             there = " there" * (drawn == CLUSTERS[FUNCTION])
             covered = f"intervals cover other {drawn}{there}"
-        number = number_of(functions, "function") + of * bool(repositories)
+        number = number_of(functions, "function") + source * bool(repositories)
         several = f" ({findings.title})" * (len(all_findings) > 1)
         clauses.append(f"{number}{several}, {covered}")
     return "; ".join(clauses)

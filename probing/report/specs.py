@@ -150,11 +150,11 @@ def _column(
 def _value(items: Sequence[str], names: Sequence[str], row: Any, missing: Any = None) -> Any:
     """What stands in a row behind some keys and names: None where nothing does, and `missing` where
     there is no such key."""
-    for place, name in enumerate((*items, *names)):
+    for number, name in enumerate((*items, *names)):
         if row is None or row is missing:
             return row
         if isinstance(row, Mapping):
             row = row.get(name, missing)
         else:
-            row = row.get(name) if place < len(items) else getattr(row, name)
+            row = row.get(name) if number < len(items) else getattr(row, name)
     return row

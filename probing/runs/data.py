@@ -206,7 +206,9 @@ class Functions(NamedTuple):
     def with_repositories(self) -> str:
         """The digest of `labels` and of the repository of each function, which folds are made by."""
         names = self.table["repo"].to_pylist() if "repo" in self.table.column_names else []
-        read = [names[place] for place in _split_places(self.table, self.limit)] if names else []
+        read = (
+            [names[position] for position in _split_places(self.table, self.limit)] if names else []
+        )
         return hashlib.sha256(json.dumps([self.labels, read]).encode()).hexdigest()[:12]
 
 

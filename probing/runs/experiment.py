@@ -505,9 +505,11 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
     return ledgers
 
 
-def _kept(experiment: Experiment, folder: Path | None, made: tuple[int, Any]) -> tuple[int, Any]:
+def _kept(
+    experiment: Experiment, folder: Path | None, numbered: tuple[int, Any]
+) -> tuple[int, Any]:
     """The number of a part, and its ledger, saved in `folder`."""
-    number, ledger = made
+    number, ledger = numbered
     if folder is not None:
         file, count = _part_file(folder, number), len(experiment.parts)
         save_shard(ledger, Shard(number + 1, count), count, file)

@@ -196,11 +196,11 @@ class _Columns:
     def pooled(self, rows: Tensor, tokens: int) -> Tensor:
         """The first `tokens` of rows (M, S): (M, T); of no use for a token without sub-tokens."""
         sums = rows.index_select(1, self._first[:tokens])
-        for of, there, columns in self._further:
-            count = np.searchsorted(of, tokens)
+        for several, there, columns in self._further:
+            count = np.searchsorted(several, tokens)
             sums.index_add_(1, there[:count], rows.index_select(1, columns[:count]))
-        of, there, columns = self._many
-        count = np.searchsorted(of, tokens)
+        several, there, columns = self._many
+        count = np.searchsorted(several, tokens)
         if count:
             table = rows.index_select(1, columns[: self._ends[count]]).t().contiguous()
             every = self._every[: len(table)]
@@ -210,8 +210,9 @@ class _Columns:
 
     def fill(self, weights: Tensor) -> Tensor:
         """Weights (..., T), in place, with -1 for tokens without sub-tokens."""
-        of, there = self._unmapped
-        return weights.index_fill_(-1, there[: np.searchsorted(of, weights.shape[-1])], -1.0)
+        unmapped, there = self._unmapped
+        count = np.searchsorted(unmapped, weights.shape[-1])
+        return weights.index_fill_(-1, there[:count], -1.0)
 
 
 class Block(NamedTuple):

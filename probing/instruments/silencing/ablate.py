@@ -247,6 +247,8 @@ class Ablation(Experiment[SilencedFunction, SilencingResult]):
             positions = np.unique(np.concatenate([targets.positions for targets in group]))
             sets = [heads[targets.relation].silenced for targets in group]
             text = Copy(function.ids, positions)
-            (found,) = self._predictor.find([text], [*chain.from_iterable(sets)])
-            for targets, of_sets in zip(group, np.split(found, np.cumsum([*map(len, sets)])[:-1])):
+            (log_probabilities,) = self._predictor.find([text], [*chain.from_iterable(sets)])
+            for targets, of_sets in zip(
+                group, np.split(log_probabilities, np.cumsum([*map(len, sets)])[:-1])
+            ):
                 yield targets, of_sets[:, np.searchsorted(positions, targets.positions)]

@@ -304,11 +304,12 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
     def run(self, part: Sequence[ReadPair], bar: tqdm) -> CarryingLedger:
         silenced = [(), *(heads.heads for heads in self.provenance.sets)]
         texts = {pass_key(text): text for pair in part for text in (pair.good, pair.bad)}
-        found = dict(zip(texts, self._predictor.find([*texts.values()], silenced)))
+        by_text = dict(zip(texts, self._predictor.find([*texts.values()], silenced)))
         cells = []
         for pair in part:
             sums = [
-                found[pass_key(text)].sum(axis=1).round(DECIMALS) for text in (pair.good, pair.bad)
+                by_text[pass_key(text)].sum(axis=1).round(DECIMALS)
+                for text in (pair.good, pair.bad)
             ]
             cells += [
                 (pair.index, number, *pair.about, *both) for number, both in enumerate(zip(*sums))

@@ -55,12 +55,14 @@ def hits(result: CarryingResult, share: int) -> Hits:
 
 def seekers(result: CarryingResult, share: int) -> list[str]:
     """Whose best heads are silenced, so many percent of all."""
-    return list(dict.fromkeys(of.seeker for of in result.sets if of.share == share))
+    return list(
+        dict.fromkeys(silenced.seeker for silenced in result.sets if silenced.share == share)
+    )
 
 
 def shares(result: CarryingResult) -> list[int]:
     """Percent of all heads that were silenced together; 0 for heads that the caller named."""
-    return list(dict.fromkeys(of.share for of in result.sets))
+    return list(dict.fromkeys(silenced.share for silenced in result.sets))
 
 
 def tested_pairs(result: CarryingResult, share: int) -> list[tuple[str, str]]:

@@ -172,13 +172,13 @@ def with_rules(functions: Functions, direction: str) -> Functions:
         _: list[EdgeCell], code: str, starts: list[int], ends: list[int], __: int
     ) -> list[EdgeCell]:
         words = [code[start:end] for start, end in zip(starts, ends)]
-        made = []
+        cells = []
         for rule, reader, sought in found_by_rules(words):
             head, dependent = (
                 (reader, sought) if direction == HEAD_TO_DEPENDENT else (sought, reader)
             )
-            made.append(EdgeCell(relation=rule, head=head, first=dependent, last=dependent))
-        return made
+            cells.append(EdgeCell(relation=rule, head=head, first=dependent, last=dependent))
+        return cells
 
     table = relabelled(functions.table, edges)
     return functions._replace(table=table, labels=label_digest(table, functions.limit))

@@ -80,10 +80,12 @@ class Predictor(Batches):
         sets = [tuple(sorted(heads)) for heads in silenced]
         distinct = sorted({*sets})  # neighbours share most
         passes = [Without(texts[0].ids, heads) for heads in distinct]
-        found = torch.cat(self.each(passes, tqdm(disable=True), partial(self._work, texts)))
+        log_probabilities = torch.cat(
+            self.each(passes, tqdm(disable=True), partial(self._work, texts))
+        )
         numbers = [distinct.index(heads) for heads in sets]
         ends = np.cumsum([len(text.positions) for text in texts])[:-1]
-        return np.split(found.numpy()[numbers], ends, axis=1)
+        return np.split(log_probabilities.numpy()[numbers], ends, axis=1)
 
     def _work(self, texts: Sequence[Copy], batch: Sequence[Without], _: Batch) -> Tensor:
         sets = [each.silenced for each in batch]

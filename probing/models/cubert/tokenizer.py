@@ -234,7 +234,7 @@ class Vocabulary:
         texts = [self._escaped(character) for character in piece]
         texts[-1] += GOES_ON + ENDS if goes_on else ENDS
         escaped = "".join(texts)
-        places = [place for place, text in enumerate(texts) for _ in text]
+        places = [number for number, text in enumerate(texts) for _ in text]
         ids = []
         start = 0
         while start < len(escaped):
