@@ -9,16 +9,19 @@ import shutil
 
 import numpy as np
 import pytest
+from support.attacks.ledgers import MASKED, RANKS, TEXTS, forged, forged_rows
 from support.commands import run
 from support.evidence.models import named, other_model, save
 from support.files import contents, csv_rows
 
+from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError
-from probing import mask
+from codesyntax_dataset.languages import language_of
+from probing import mask, prefer, probe
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import ProbeResult
-from probing.models.location import TINY
+from probing.models.location import TINY, TINY_DECODER
 from probing.publish import board
 from probing.publish.board import MOST_CLAIMED, read
 from probing.report.board import save as save_board
@@ -220,22 +223,76 @@ def test_the_numbers_are_those_of_reports(evidence, data, tmp_path):
     assert {"offset baseline", "keyword baseline", "combined baseline"} <= baselines
 
 
-def test_three_instruments_stand_on_one_board(results, dataset_folder, fewer_functions, tmp_path):
-    """Nothing but a line for each."""
-    mask(
-        TINY,
-        fewer_functions,
-        node_types=["parameters", "string"],
-        draws=1,
-        output=tmp_path / "sent",
-    )
-    found = read([tmp_path / "sent"], str(fewer_functions))
-    (table,) = found.tables
-    assert table.shared["instrument"] == "masking"
-    assert set(table.claimed[0].means) > {("restored", "restored"), ("jaccard", "jaccard")}
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """A folder with honest results of three instruments on Ruby, these by instrument, and their data."""
+    folder = tmp_path_factory.mktemp("three")
+    data, sent = folder / "codesyntax", folder / "sent"
+    build("sample", ["ruby", "ruby_pairs"], data)
+    types = list(language_of("ruby").node_types[:2])
+    made = {
+        "attention": {
+            split: probe(TINY, data, "ruby", split, output=sent) for split in ("test", "validation")
+        },
+        "masking": {"test": mask(TINY, data, "ruby", node_types=types, draws=1, output=sent)},
+        "preference": {"test": prefer(TINY_DECODER, data, "ruby_pairs", output=sent)},
+    }
+    return sent, made, str(data)
+
+
+def test_three_instruments_stand_on_one_board(three, tmp_path):
+    sent, made, data = three
+    found = read([sent], data)
+    assert [table.shared["instrument"] for table in found.tables] == [*made]
+    assert found.left_out == []
     page = save_board(found, tmp_path / "board").read_text()
+    assert "combined baseline" in page
     assert "restored" in page
-    assert "T0" in page
+    assert "surface rival" in page
+
+
+def forgeries_of(made):
+    """Instrument -> the forged results of each attack."""
+    probed = made["attention"]
+    ranks = (forged(attack, *(result.ledger for result in probed.values())) for attack in RANKS)
+    yield "attention", [dict(zip(probed, map(ProbeResult.from_ledger, of))) for of in ranks]
+    for instrument, attacks in (("masking", MASKED), ("preference", TEXTS)):
+        result = made[instrument]["test"]
+        ledgers = (
+            dataclasses.replace(result.ledger, rows=forged_rows(attack, result.ledger.rows))
+            for attack in attacks
+        )
+        yield instrument, [{"test": type(result).from_ledger(ledger)} for ledger in ledgers]
+
+
+def values(means):
+    return {cell: estimate.value for cell, estimate in means.items()}
+
+
+def digests(results):
+    return {split: result.ledger.digest() for split, result in results.items()}
+
+
+def ran(folder, data):
+    """The verified row of the only submission in a folder."""
+    (table,) = read([folder], data, verify=True).tables
+    (row,) = table.verified
+    return row
+
+
+@pytest.mark.long
+def test_no_forged_ledger_gains(three, tmp_path):
+    """Of each instrument, whatever is claimed: what came out is the same."""
+    _, made, data = three
+    for instrument, forgeries in forgeries_of(made):
+        save(made[instrument], tmp_path / instrument)
+        honest = ran(tmp_path / instrument, data)
+        assert values(honest.claimed) == values(honest.means)
+        for number, results in enumerate(forgeries):
+            save(results, tmp_path / f"{instrument}-{number}")
+            row = ran(tmp_path / f"{instrument}-{number}", data)
+            assert values(row.means) == values(honest.means)
+            assert digests(results) != digests(made[instrument])
 
 
 def altered(results, split="test", **columns):
