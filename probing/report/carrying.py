@@ -56,7 +56,7 @@ def _heat(losses: Losses, columns: Sequence[str], result: CarryingResult) -> Fig
     for lost in losses.matrix:
         cell = seekers.index(lost.seeker), columns.index(lost.column)
         values[cell] = lost.difference.value
-        marked[cell] = lost.difference.significant
+        marked[cell] = lost.stands_out
     return specs.figure(
         "carrying",
         "carrying",

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase
 
 import datasets
 import numpy as np
 import pytest
 import torch
-from support.models.copying_models import BYTES, HEADS, planted
+from support.models.copying_models import (
+    BYTES,
+    CAPITALS,
+    GAIN,
+    HEADS,
+    SMALL,
+    WORDS,
+    planted,
+)
 from support.models.minimal_pairs import folder_of, pair
 from support.simulations.planted_heads import functions
 
@@ -48,18 +57,29 @@ def renamed(rows):
 
 
 def letter_pairs(rng):
-    """Of each text, a pair that is told by its capital letter, and one that is not."""
+    """Of each text, a pair that is told by the capital letter before it, and one that is not; which letters, tells
+    nothing."""
     rows = []
     for number in range(60):
-        letters = rng.choice(list("abcdefgh"), 20).tolist()
-        repo = f"owner/{number % 10}"
-        letters[5], letters[15] = "K", "k"
-        told = "".join(letters)
-        rows.append(pair(2 * number, told, told.replace("k", "z"), "loop", 10, 0, repo))
-        letters[5], letters[15] = "i", "k"
-        plain = "".join(letters)
-        rows.append(pair(2 * number + 1, plain, plain.replace("k", "z"), "names", 10, 0, repo))
+        before = rng.choice(list(ascii_lowercase), 20)
+        valid, invalid = rng.choice(list(ascii_lowercase), 2, replace=False)
+        for place, (phenomenon, letter) in enumerate([("loop", valid.upper()), ("names", "i")]):
+            good, bad = (
+                "".join([*before[:14], letter, end, *before[16:]]) for end in (valid, invalid)
+            )
+            repository = f"owner/{number % 10}"
+            rows.append(pair(2 * number + place, good, bad, phenomenon, 10, 0, repository))
     return [{**row, "relation": RELATION if row["phenomenon"] == "loop" else ""} for row in rows]
+
+
+@torch.no_grad()
+def knowing_without_heads(copier, seed):
+    """The same head looks at capital letters, and tells nothing: the output layer knows which letter follows them."""
+    model = planted(True, copier, seed)
+    (layer,) = model.transformer.h
+    layer.attn.c_proj.weight[copier * WORDS : (copier + 1) * WORDS] = 0
+    model.lm_head.weight[SMALL, CAPITALS] = GAIN
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +226,40 @@ def test_a_contrast_is_that_of_plain_loops(result):
     left_out = np.array([share_without(repository) for repository in range(10)])
     error = np.sqrt(9 / 10 * ((left_out - left_out.mean()) ** 2).sum())
     assert (estimate.high - estimate.low) / 2 == pytest.approx(2.262 * error, rel=0.25)
+
+
+@pytest.mark.slow
+def test_matched_sets_that_cost_or_carry_as_much_are_counted(result):
+    """The planted head costs more than all others, a neighbour less than that one."""
+    rows = result.ledger.rows.reshape(-1, len(result.sets) + 1)
+    margins = rows["good"] - rows["bad"]
+    names = np.array(result.ledger.names)[rows["phenomenon"][:, 0]]
+    (of_share, of_own) = losses_by_share(result)
+    for lost in [*of_share.matrix, *of_own.matrix]:
+        costs = [
+            (margins[names == lost.column, 0] - margins[names == lost.column, number]).mean()
+            for number, of in enumerate(result.sets, 1)
+            if (of.seeker, of.share) == (lost.seeker, lost.share)
+        ]
+        assert lost.costlier == sum(cost >= costs[0] for cost in costs[1:])
+    (carried,) = of_share.carried
+    assert carried.as_much == 0
+    (told, _) = [lost for lost in of_share.matrix if lost.seeker == RELATION]
+    assert told.stands_out
+    assert not any(lost.stands_out for lost in of_own.matrix if lost.column == told.column)
+
+
+@pytest.mark.slow
+def test_heads_that_look_and_tell_nothing_carry_nothing(letters):
+    """The model knows the pairs without them."""
+    known = carry((knowing_without_heads(COPIER, 0), BYTES), letters, shares=[25], draws=3)
+    (of_share,) = losses_by_share(known)
+    (carried,) = of_share.carried
+    best = next(of for of in known.sets if of.seeker == RELATION)
+    assert best.heads == ((0, COPIER),)
+    assert known.phenomena["loop: blocks"].margin > 2
+    assert abs(carried.carried.value) < 5
+    assert carried.carried.low <= 0 <= carried.carried.high
 
 
 def test_a_contrast_without_a_margin_has_no_value(result):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,9 +83,9 @@ class Lost(NamedTuple):
     in nats.
 
     `rests`: whether the pairs rest on the seeker's relation; `loss`: without the best heads;
-    `matched`, `median`: without matched ones, the mean and the median over sets; `difference`:
-    `loss` less `matched`, with p corrected over all seekers and columns of the share; `harmful`:
-    `loss` less that of HARMFUL sets.
+    `matched`, `median`: without matched ones, the mean and the median over sets; `costlier`: how
+    many of these cost as much; `difference`: `loss` less `matched`, with p corrected over all
+    seekers and columns of the share; `harmful`: `loss` less that of HARMFUL sets.
     """
 
     seeker: str
@@ -95,8 +95,14 @@ class Lost(NamedTuple):
     loss: Estimate
     matched: float
     median: float
+    costlier: int
     difference: Estimate
     harmful: float
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether more is lost than without any matched set, significantly more than on average."""
+        return self.difference.significant and not self.costlier and self.difference.value > 0
 
 
 class Carried(NamedTuple):
@@ -104,13 +110,15 @@ class Carried(NamedTuple):
     pairs that rest on the relation lose, less how much more all other pairs do, as percent of the
     whole model's margin on the former; p is corrected over relations.
 
-    `harm`: what the valid texts lose of their own log-probability without the best heads, in nats,
-    and `matched_harm` without matched ones.
+    p is of these very sets, of which any two differ if there are enough pairs; `as_much`: how many
+    of the matched sets carry as much themselves. `harm`: what the valid texts lose of their own
+    log-probability without the best heads, in nats, and `matched_harm` without matched ones.
     """
 
     seeker: str
     share: int
     carried: Estimate
+    as_much: int
     harm: float
     matched_harm: float
 
@@ -129,26 +137,27 @@ def losses_by_share(result: CarryingResult) -> Iterator[Losses]:
     """What minimal pairs lose without the heads of each seeker, by share."""
     rows = _by_pair(result)
     harm = _harm(rows)
-    columns = _column_of_pairs(result, rows)
-    margins = (rows["good"] - rows["bad"]).T
+    of_pair = _column_of_pairs(result, rows)
+    lost_margins = rows["good"][:, :1] - rows["bad"][:, :1] - (rows["good"] - rows["bad"])
     for share in shares(result):
         every = hits(result, share)
         measured = every.where(every.counted)
-        pairs = tested_pairs(result, share)
-        matrix = []
-        table = {}
-        for seeker, difference in zip(seekers(result, share), measured.tested(*pairs)):
+        names = measured.counted
+        # of each column, without each set: (columns, sets)
+        costs = np.array([lost_margins[of_pair == name].mean(axis=0) for name in names])
+        differences = measured.tested(*tested_pairs(result, share))
+        matrix: list[Lost] = []
+        carried: list[Carried] = []
+        gains, rests = [], []
+        for seeker, difference in zip(seekers(result, share), differences):
             best, drawn = places(result, seeker, share)
-            of_best, of_harmful = (system_of(kind, seeker) for kind in (BEST, HARMFUL))
+            systems = [system_of(kind, seeker) for kind in (MATCHED, BEST, HARMFUL)]
+            matched_system, of_best, of_harmful = systems
             lost = measured.each(measured.by_group(WHOLE, of_best))
-            harmful = (measured.scores(of_harmful) - measured.scores(of_best))[0]
             gained = measured.each(difference)
-            table[seeker] = {name: gained[name].value for name in measured.counted}
-            for name, beyond_harm in zip(gained, harmful.tolist()):
-                chosen = columns == name
-                matched = margins[WHOLE_MODEL, chosen].mean() - margins[drawn][:, chosen].mean(
-                    axis=1
-                )
+            harmful = measured.scores(of_harmful) - measured.scores(of_best)
+            for name, cost, beyond_harm in zip(names, costs, harmful[0].tolist()):
+                matched = cost[drawn]
                 matrix.append(
                     Lost(
                         seeker,
@@ -158,27 +167,36 @@ def losses_by_share(result: CarryingResult) -> Iterator[Losses]:
                         lost[name],
                         float(matched.mean()),
                         float(np.median(matched)),
+                        int((matched >= cost[best]).sum()),
                         gained[name],
                         beyond_harm,
                     )
                 )
-        related = [name for name in table if resting(measured.counted, name)]
-        contrasts = [
-            measured.contrast(
-                system_of(MATCHED, name),
-                system_of(BEST, name),
-                resting(measured.counted, name),
-                WHOLE,
-            )
-            for name in related
-        ]
-        carried = []
-        for name, estimate in zip(related, corrected(contrasts) if contrasts else []):
-            best, drawn = places(result, name, share)
+            on_it = resting(names, seeker)
+            if not on_it:
+                continue
+            rests.append(np.isin(names, on_it))
+            gains.append(costs[:, best] - costs[:, drawn].mean(axis=1))
+            beyond = _beyond_others(costs, rests[-1])
             carried.append(
-                Carried(name, share, estimate.at(0), float(harm[best]), float(harm[drawn].mean()))
+                Carried(
+                    seeker,
+                    share,
+                    measured.contrast(matched_system, of_best, on_it, WHOLE),
+                    int((beyond[drawn] >= beyond[best]).sum()),
+                    float(harm[best]),
+                    float(harm[drawn].mean()),
+                )
             )
-        yield Losses(share, matrix, carried, _permutation_p(table, related, measured.counted))
+        estimates = corrected([row.carried for row in carried]) if carried else []
+        carried = [row._replace(carried=of.at(0)) for row, of in zip(carried, estimates)]
+        yield Losses(share, matrix, carried, _permutation_p(gains, rests))
+
+
+def _beyond_others(costs: np.ndarray, rest: np.ndarray) -> Any:
+    """What columns (C, ...) cost that rest on a relation, `rest` (C,), less what the others do, on
+    average over each."""
+    return costs[rest].mean(axis=0) - (costs[~rest].mean(axis=0) if not rest.all() else 0)
 
 
 def _by_pair(result: CarryingResult) -> np.ndarray:
@@ -203,26 +221,17 @@ def places(result: CarryingResult, seeker: str, share: int) -> tuple[int, list[i
     return best, places_of(sets, seeker, share, "matched")
 
 
-def _permutation_p(
-    table: dict[str, dict[str, float]], related: Sequence[str], counted: Sequence[str]
-) -> float:
-    """The share of all exchanges of what rests on relations, or of many drawn ones, in which the
-    differences on what rests, less those on the rest, are as high on average.
+def _permutation_p(gains: Sequence[np.ndarray], rests: Sequence[np.ndarray]) -> float:
+    """The share of all exchanges of what rests on relations, or of many drawn ones, in which what
+    columns lose beyond matched heads is, beyond others, as high on average.
 
-    `table`: seeker -> column -> difference, in nats.
+    `gains`: of each relation this loss, in nats, of columns; `rests`: which of them rest on it.
     """
-    kinds = [frozenset(resting(counted, name)) for name in related]
-    if len({*kinds}) < 2:
+    if len({rest.tobytes() for rest in rests}) < 2:
         return float("nan")
-
-    def beyond_others(seeker: str, kind: frozenset[str]) -> float:
-        inside = [table[seeker][name] for name in counted if name in kind]
-        others = [table[seeker][name] for name in counted if name not in kind]
-        return float(np.mean(inside) - (np.mean(others) if others else 0))
-
-    cells = np.array([[beyond_others(name, kind) for kind in kinds] for name in related])
-    numbers = np.arange(len(related))
-    if len(related) <= 7:
+    cells = np.array([[_beyond_others(gained, rest) for rest in rests] for gained in gains])
+    numbers = np.arange(len(cells))
+    if len(cells) <= 7:
         orders = list(permutations(numbers))
     else:
         rng = np.random.default_rng(0)

@@ -3,8 +3,8 @@ without some heads.
 
 A masked language model restores the ends of a relation in a function that its heads read from, all
 of their sub-tokens masked together; a decoder predicts the first token of each dependent that comes
-after its head token. Once the model is whole, once the best head of the relation is silenced (see
-`probing.models.encoder`), and once each of the heads of the same layer that it is compared with.
+after its head token. Once the model is whole, once the best head of the relation is silenced
+(see `probing.models.language_model`), and once each head of its layer that it is compared with.
 """
 
 from __future__ import annotations
