@@ -18,7 +18,7 @@ _LEVELS = (  # of the Rust Reference
     Level("prefix", "break_expression closure_expression return_expression"),
     Level("prefix", "closure_expression", "| ||"),
     Level("right", "assignment_expression compound_assignment_expr"),
-    Level("range", "range_expression", ".. ... ..="),
+    Level("ending", "range_expression", ".. ... ..="),
     Level("left", _BINARY, "||"),
     Level("left", _BINARY, "&&"),
     Level("none", _BINARY, "== != < > <= >="),
@@ -48,9 +48,23 @@ TABLE = Table(
             lambda assigned: assigned[0].replace(b"..", b"__"),
         ),
     ),
+    refused="""
+        (assignment_expression left: [(unary_expression) (reference_expression) (binary_expression)] @refused
+          (#match? @refused "[.][.]$")) ; `g(-..=a)`
+        (binary_expression left: [(range_expression) (break_expression)] operator: ["<" "|"] @refused) ; `a..<B>::c()`
+        (unary_expression (return_expression)) @refused ; `*return a = b`
+        (expression_statement (assignment_expression
+          left: (index_expression . (macro_invocation (token_tree . "{"))) @refused)) ; `a! { }` is a statement
+        (block (expression_statement (async_block)) .
+          (expression_statement (assignment_expression left: (array_expression))) @refused)
+    """,
     enclosed=(  # `where fn(A): B`
         re.compile(
             rb"\bwhere\s+(?P<inside>(?:dyn|impl|fn|unsafe|[!(])[^:{}]*(?:::[^:{}]*)*?)(?=\s*:[^:])"
+        ),
+        re.compile(  # `..&mut a`, `break [a]`
+            rb"(?:\.\.=?|\bbreak(?:\s+'\w+)?)\s*(?P<inside>&(?:raw\s+(?:const|mut)|mut)\s+[\w.]+|\[[^][]*\]"
+            rb"|<[\w ]+>(?:::\w+)+\([^()]*\)|\|[^|]*\|\s*(?:\{[^{}]*\}|\w+|\(\)))(?=\s*[;,)}\]])"
         ),
     ),
     completed=(  # `A<-1>`, as `A<{-1}>`

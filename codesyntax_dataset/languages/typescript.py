@@ -46,7 +46,7 @@ _RESPELLED = (
     (re.compile(rb"(?<![\w$.])accessor(?=\s+[\w$#\['\"])"), b"readonly"),
     (  # a type of text with escapes, or with other types inside than names
         re.compile(
-            rb"\btype\s+[\w$]+(?:<[^=;`]*>)?\s*=\s*(?:[^;`]*?[?:|]\s*)?(?P<text>`(?:[^`\\]|\\.)*`)"
+            rb"\btype\s+[\w$]+(?:<[^;`]*?>)?\s*=\s*(?:[^;`]*?[?:|]\s*)?(?P<text>`(?:[^`\\]|\\.)*`)"
         ),
         lambda alias: (
             alias[0][: alias.start("text") - alias.start()]

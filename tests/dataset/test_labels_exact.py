@@ -322,6 +322,8 @@ READ = {
         "fn f<A>() where fn(A): B, A: C { a.b() }",
         "fn f() { break (a) + b }",
         "fn f() { break (a)(b); break [a][0]; break || a; break ..a; }",
+        "fn f() { x = a..b..=c; y = ..d += e; z = g.. + h; w = ..=i.j == ..; }",
+        "fn f() { x = -..=a; y = ..&mut b; z = c..[d, e]; break <G>::h(i); ..|j| k; }",
         "fn f() { let x = y..; s..[n][0]; for i in -5..-1 { return ..(a + b) } }",
     ],
     "typescript": [
@@ -345,6 +347,7 @@ READ = {
         "interface A { (a: b): c\n<T>(d: e): f }",
         "type A = { x: B\n  <U>(b: U): void\n  in: c\n  <V>(d: V): W }",
         "type A = `a \\` ${B[]} c`",
+        'type A<B extends C = ""> = `a \\` ${B} c`; type D<E> = F.G',
         "let as = a.b; as = as.c; f(as, abstract)",
         "() => sql<A<B<C>>>`x${a.b}`",
         "function f() { interface A<in B, in out C> { d: B } type E<out F> = () => F }",
@@ -491,6 +494,9 @@ def test_patterns_of_java_that_its_grammar_cannot_read(code, expected):
     "language, code",
     [
         ("python", "x < ("),
+        ("rust", "fn f() { g(-..=a) }"),
+        ("rust", "fn f() { *return a = b; }"),
+        ("rust", "fn f() { a!{ b }[c] = d; }"),
         ("typescript", "new A<b> + y"),
         ("typescript", "(a) => a || (b) => c"),
         ("ruby", "a, b = c, d rescue e"),

@@ -28,13 +28,23 @@ class Level(NamedTuple):
 
     `group`: how those beside each other group; "none" if they cannot stand so. Those that are only
     before or behind an operand are `prefix` or `postfix`; a `function` is a prefix, but with a
-    bracket right behind it that is its operand. A `range` is between two operands, or lacks either.
+    bracket right behind it that is its operand. A `range` is between two operands, or lacks either; an
+    `ending` one is the last of its operand, so what follows goes on with the operator around it.
     A `target` is a name before an operator such as `=`, which goes to nobody else. `unpacking` is a
     prefix that has brackets around it only as an element, with a comma.
     """
 
     group: Literal[
-        "left", "right", "none", "range", "prefix", "function", "postfix", "target", "unpacking"
+        "left",
+        "right",
+        "none",
+        "range",
+        "ending",
+        "prefix",
+        "function",
+        "postfix",
+        "target",
+        "unpacking",
     ]
     nodes: str
     signs: str = ""
@@ -61,6 +71,7 @@ class _Power(NamedTuple):
     right: int | None
     sign: str
     closing: bytes
+    ends: bool
 
     def asks_before(self, inner: _Power) -> bool:
         """Whether it may ask for an operand of one that it begins with, or of one inside of
@@ -68,7 +79,7 @@ class _Power(NamedTuple):
         if self.left is None:
             return False
         ends = self.left > inner.left if inner.left is not None else False
-        return ends or (inner.right is not None and self.left >= inner.right)
+        return ends or inner.ends or (inner.right is not None and self.left >= inner.right)
 
     def asks_behind(self, inner: _Power) -> bool:
         """Whether it may ask for an operand of one that it ends with, or of one inside of that."""
@@ -119,14 +130,14 @@ class Operators:
                 "target": 2 * len(levels),
             }.get(group, power)
             closing = b",)" if group == "unpacking" else b")"
-            right = {"postfix": None, "left": power + 1, "none": power + 1, "range": power + 1}.get(
-                group, power
-            )
+            right: int | None = None if group == "postfix" else power
+            if group in ("left", "none", "range", "ending"):
+                right = power + 1
             for sign in signs.split() or [""]:
-                operator = _Power(left, right, sign, closing)
+                operator = _Power(left, right, sign, closing, group == "ending")
                 for node in nodes.split():
                     self._powers.setdefault(node, {})[sign] = operator
-                if group in ("prefix", "range") and sign:
+                if group in ("prefix", "range", "ending") and sign:
                     self._prefixes[sign] = operator._replace(left=None)
                 if group == "function":
                     self._functions.add(sign)
@@ -150,7 +161,7 @@ class Operators:
         if power.left is not None:
             inner = node.children[0]
             while (other := self._power(inner)) and other.right is not None:
-                if power.left >= other.right:
+                if power.left >= other.right or other.ends:
                     return True
                 inner = self._last(inner)
         if power.right is not None:
@@ -239,10 +250,9 @@ class Operators:
 
     def _grouped(self, items: list[_Item]) -> Iterator[Brackets]:
         """Where each operator begins and ends with its operands."""
-        waiting: list[
-            tuple[int, int, bytes]
-        ] = []  # the power on the right of an operator, where it begins
+        waiting: list[tuple[_Power, int]] = []  # an operator, and where it begins
         start = end = -1  # of the operand before
+        ended: _Power | None = None  # by an operator behind which no other takes it
         for item, following in zip(items, [*items[1:], None]):
             power = item.power
             if start < 0 and power and power.left is not None:  # no operand is before
@@ -250,24 +260,29 @@ class Operators:
                     yield Brackets(item.start, item.end)
                 power = self._prefixes.get(power.sign)
             if power is None:
-                start, end = item.start, item.end
+                start, end, ended = item.start, item.end, None
+                continue
+            if ended and item.start == end:  # `..=` before an operand, to the grammar `.. =`
+                waiting.append((ended, start))
+                start, ended = -1, None
                 continue
             if power.left is not None:
-                while waiting and power.left < waiting[-1][0]:
-                    _, start, closing = waiting.pop()
-                    yield Brackets(start, end, closing)
+                while waiting and (ended or power.left < (waiting[-1][0].right or 0)):
+                    before, start = waiting.pop()
+                    ended = before if before.ends else None
+                    yield Brackets(start, end, before.closing)
             else:
                 start = item.start
             if power.right is None or (item.lacking and not self._begins(following)):
-                end = item.end
+                end, ended = item.end, power if power.ends else None
                 if start != item.start:
                     yield Brackets(start, end)
             else:
-                waiting.append((power.right, start, power.closing))
+                waiting.append((power, start))
                 start = -1
         while waiting:
-            _, start, closing = waiting.pop()
-            yield Brackets(start, end, closing)
+            before, start = waiting.pop()
+            yield Brackets(start, end, before.closing)
 
     def _begins(self, item: _Item | None) -> bool:
         """Whether an operand begins with it, of an operator that the grammar leaves without one."""
