@@ -53,7 +53,7 @@ from probing.stats.intervals import Estimate, family, ranks_of
 logger = logging.getLogger(__name__)
 
 MOST_CLAIMED = 10
-"""Claimed rows of one owner in one table."""
+"""Claimed rows of one owner, of one instrument on one config: settings could be any."""
 
 _COMMIT = 40  # digits
 
@@ -88,7 +88,8 @@ class BoardRow:
             cell = name, tuple(measure) if isinstance(measure, list) else measure
             means[cell] = Estimate(*own)
             differences[cell] = Estimate(*difference)
-        return cls(file, kept, about, means, differences, **more)
+        slim = {name: of for name, of in about.items() if name not in ("scores", "chosen")}
+        return cls(file, kept, slim, means, differences, **more)
 
     @property
     def model(self) -> str:
@@ -110,8 +111,8 @@ class BoardRow:
 
     def read(self) -> Means:
         """The means with their hits."""
-        chosen = self.about["chosen"]
-        return {name: Mean(hits, chosen[name]) for name, hits in hits_file.load(self.kept).items()}
+        tables, about = hits_file.load(self.kept)
+        return {name: Mean(hits, about["chosen"][name]) for name, hits in tables.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +222,9 @@ class _Reader:
                 self.left_out.append(LeftOut(each.called, printable(str(error))))
 
     def _add(self, found: Found) -> None:
+        owner = found.origin.owner
         if not self.verify:
-            self._check_room(found.origin.owner, found.origin.table)
+            self._room(owner, found.origin.table)
         claimed = self._claim(found)
         if self.verify and (own := self._run(claimed)):
             for row in self.rows:
@@ -230,18 +232,16 @@ class _Reader:
                     raise SubmissionError(f"of the same model and settings as {row.file}")
             self.rows.append(own)
             return
-        # its folder may say another one
-        tables = {name_of(claimed.about["table"]), found.origin.table}
-        for table in tables:
-            self._check_room(found.origin.owner, table)
-        self._claimed.update((found.origin.owner.casefold(), table) for table in tables)
+        self._claimed[self._room(owner, claimed.identity[0])] += 1
         self.rows.append(claimed)
 
-    def _check_room(self, owner: str, table: str) -> None:
-        """Raise SubmissionError if no more of an owner are shown as claimed. Local models, and those
-        of the Hub without one, have none."""
-        if owner and self._claimed[owner.casefold(), table] >= MOST_CLAIMED:
+    def _room(self, owner: str, table: str) -> tuple[str, str]:
+        """An owner, with the config and instrument of a table. Raises SubmissionError if no more of
+        them are shown as claimed. Local models, and those of the Hub without an owner, have none."""
+        room = owner.casefold(), table.rpartition(".")[0]
+        if owner and self._claimed[room] >= MOST_CLAIMED:
             raise SubmissionError(f"{MOST_CLAIMED} newer ones of this owner are shown as claimed")
+        return room
 
     # ------------------------------------------------------------------------------ what is claimed
 

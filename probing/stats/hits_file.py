@@ -58,12 +58,13 @@ def about_in(path: StrPath) -> JsonObject | None:
         return None
 
 
-def load(path: StrPath) -> dict[str, Hits]:
-    """The tables of a file; raises LedgerError if it is damaged."""
+def load(path: StrPath) -> tuple[dict[str, Hits], JsonObject]:
+    """The tables of a file, and what is known about them; raises LedgerError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             header = json.loads(arrays["header"].tobytes())
-            return {name: _hits_in(name, arrays, known) for name, known in header["tables"].items()}
+            known = header["tables"].items()
+            return {name: _hits_in(name, arrays, of) for name, of in known}, header["about"]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise LedgerError(f"{path} is damaged ({error}): remove it, and repeat this") from error
 

@@ -104,7 +104,9 @@ def test_p_is_corrected_for_the_models_that_ran(results, data, tmp_path, run_her
     (table,) = read([tmp_path / "one"], data, verify=True).tables
     known = {row.model: row for row in table.verified}
     uncorrected = {
-        name: board.BoardRow.of("file", row.kept, row.about).differences[FIRST].p
+        name: board.BoardRow.of("file", row.kept, board.hits_file.about_in(row.kept))
+        .differences[FIRST]
+        .p
         for name, row in known.items()
     }
     smaller = min(uncorrected, key=uncorrected.get)
@@ -150,15 +152,17 @@ def test_at_most_ten_claims_of_an_owner_are_shown_the_newest(results, data, tmp_
     }
 
 
-def test_folders_that_name_other_tables_are_no_way_around_ten_claims(results, data, tmp_path):
-    """Nor do local models, which have no owner, share ten."""
+def test_neither_folders_nor_settings_are_a_way_around_ten_claims(results, data, tmp_path):
+    """Folders that name other tables, and settings that make them. Local models, which have no owner, do not share ten."""
     save(named(results, "local"), tmp_path / "sent")
     for number in range(MOST_CLAIMED + 1):
-        name = f"python.attention.{number:012x}.{number:012x}"
+        name = f"python{number}.attention.{number:012x}.{number:012x}"
         folder = tmp_path / f"sent/submissions/user/model-{number}/{name}"
         shutil.copytree(tmp_path / "sent", folder, ignore=lambda *_: ["submissions"])
         save(named(results, f"local-{number}"), tmp_path / "own")
+        save(named(results, f"user/{number}", seed=number), tmp_path / "odd")
     assert len(read([tmp_path / "sent"], data)) == MOST_CLAIMED
+    assert len(read([tmp_path / "odd"], data)) == MOST_CLAIMED
     assert len(read([tmp_path / "own"], data)) == MOST_CLAIMED + 1
 
 

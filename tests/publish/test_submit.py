@@ -420,6 +420,14 @@ def test_a_task_is_of_the_split_test(data, tmp_path):
         submit._complete([tmp_path / "validation"], TINY)
 
 
+@pytest.mark.parametrize("draws", [-1, 0, 2, 10**12, 2**70])
+def test_no_memory_is_taken_for_controls_that_are_not_there(draws, masked):
+    (each,) = submissions_in([masked])
+    ledger = with_settings(draws=draws)(each.result.ledger)
+    with pytest.raises(LedgerError, match=f"does not have {draws} controls for every masked copy"):
+        type(each.result).from_ledger(ledger)
+
+
 def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
     def less(ledger):
         skips = {"more than 300 sub-tokens": 1}

@@ -30,8 +30,8 @@ def test_what_is_kept_is_what_was_saved(tmp_path):
         unit="nats",
     )
     save(tmp_path / "kept.npz", {"held-out": counted, "place": weighed}, {"made": {"of": [1]}})
-    tables = load(tmp_path / "kept.npz")
-    assert about_in(tmp_path / "kept.npz") == {"made": {"of": [1]}}
+    tables, about = load(tmp_path / "kept.npz")
+    assert about == about_in(tmp_path / "kept.npz") == {"made": {"of": [1]}}
     assert list(tables) == ["held-out", "place"]
     for name, hits in (("held-out", counted), ("place", weighed)):
         assert list(tables[name].content()) == list(hits.content())

@@ -253,14 +253,14 @@ def _check_copies(ledger: MaskingLedger, provenance: MaskProvenance) -> None:
     settings = provenance.settings
     first = rows["copy"] == 0
     t1 = int(first.sum())
-    copies = np.tile(np.arange(settings.draws + 1), t1)
+    copies = settings.draws + 1  # which any number may be, before rows are counted
     reason = ""
     if list(settings.node_types) != ledger.node_types:
         reason = "its node types are others than its settings say"
-    elif not len(rows) or not np.array_equal(rows["copy"], copies):
+    elif not len(rows) == t1 * copies > 0 or (rows["copy"] != np.tile(range(copies), t1)).any():
         reason = f"it does not have {settings.draws} controls for every masked copy"
     elif settings.protocol != "published" and not np.array_equal(
-        rows["masked"], np.repeat(rows["masked"][first], settings.draws + 1)
+        rows["masked"], np.repeat(rows["masked"][first], copies)
     ):
         reason = "controls mask more or fewer sub-tokens than the copies that they control"
     elif t1 + sum(provenance.dropped.values()) != provenance.functions * len(settings.node_types):
