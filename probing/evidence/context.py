@@ -7,8 +7,10 @@ validation alone; those of `test` are looked up in its rankings, and change none
 
 A candidate has the features of `_features`. Their weights are fitted for each relation as a
 log-linear choice among the tokens of a function (`probing.instruments.information.choice`) on at
-most MOST_EDGES edges, once for the first tokens of dependents and once for their last. Candidates
-are tokens whose class, or that of the token before them, a target of the relation on validation
+most MOST_EDGES edges, once for the first tokens of dependents and once for their last. In the
+direction dependent-to-head, in which the head of a token depends less on the relation, they are
+drawn towards weights that all relations have in common, the more the fewer edges there are.
+Candidates are tokens whose class, or that of the token before them, a target of the relation on validation
 has. Of equal scores the nearer token comes first.
 
 In the direction head-to-dependent, `any` is the best rank of a token of the dependent, by the
@@ -41,6 +43,10 @@ CONTEXT_FOLDS = 2
 _PENALTY = 0.1  # on squared weights; 0.02 and 0.2 find as much to within a point
 _CLOSE = 4e-3  # the slope at which a fit ends
 _BUCKETS = 4096  # of each feature
+_WEIGHTS = 15 * _BUCKETS
+_MOST_COMMON = 60  # edges of each relation that common weights are fitted on
+_COMMON_PENALTY = 1.0
+_WORTH = 10  # edges of a relation that say as much as what is common
 _NEARER = 1e-9  # a token more between lowers a score by so much
 _NEAR, _FAR, _FEW, _LINES, _DEPTHS = 24, 11, 3, 6, 3  # up to which numbers are told apart
 _CHUNK = 1 << 20  # tokens at a time
@@ -221,13 +227,10 @@ def _features(seen: Surroundings, reader: np.ndarray, token: np.ndarray) -> np.n
         (before, same_back, after),
         (of_token, same, after),
         (of_reader, of_token),
-        (before, of_token),
         (apart, of_token),
-        (indent, lines, begins, of_token),
         (outer, after, least),
         (starts, after, begins, indent),
         (firsts, first[token], after),
-        (indent, lines, before),
         (same, least, inside, of_token),
         (same_back, least, inside, before),
     ]
@@ -247,7 +250,7 @@ class _Asked(NamedTuple):
     begin: np.ndarray
     tokens: np.ndarray
 
-    def take(self, some: np.ndarray) -> _Asked:
+    def take(self, some: np.ndarray | slice) -> _Asked:
         return _Asked(*(column[some] for column in self))
 
 
@@ -271,27 +274,11 @@ class _Ranker(NamedTuple):
     weights: np.ndarray
 
     @classmethod
-    def learned(cls, seen: Surroundings, asked: _Asked) -> _Ranker:
-        """From questions, each with one token to find."""
-        here, back = np.zeros((2, CLASSES), bool)
-        here[seen.here[asked.low]] = True
-        back[seen.back[asked.low]] = True
-        edge, token = _candidates(seen, asked, here, back)
-        features = _features(seen, asked.reads[edge], token)
-        weights = np.zeros(len(features) * _BUCKETS)
-        known = np.flatnonzero(np.bincount(features.ravel(), minlength=len(weights)))
-        number = np.zeros(len(weights), np.int64)
-        number[known] = np.arange(len(known))
-        choices = Choices(
-            begin=np.searchsorted(edge, np.arange(len(asked.reads))),
-            chosen=np.flatnonzero(token == asked.low[edge]),
-            codes=number[features],
-            indicators=len(known),
-            values=np.empty((len(edge), 0)),
-            offset=np.zeros(len(edge)),
-        )
-        weights[known] = fit(choices, _PENALTY, np.zeros(len(known)), close=_CLOSE)
-        return cls(here, back, weights)
+    def learned(cls, seen: Surroundings, asked: _Asked, common: np.ndarray) -> _Ranker:
+        """From questions, each with one token to find, and the weights that are `common` to
+        relations, which say less the more questions there are."""
+        centre = common * (_WORTH / (_WORTH + len(asked.reads)))
+        return cls(*_classes(seen, asked), _fitted(seen, [asked], _PENALTY, centre))
 
     def ranks(
         self, seen: Surroundings, questions: Sequence[_Asked], avoided: int | None
@@ -314,6 +301,44 @@ class _Ranker(NamedTuple):
             kept = distance != avoided
             ranks[-1, part] = _rank(edge[kept], token[kept], scores[kept], first.take(part))
         return np.minimum(ranks, WORST_RANK)
+
+
+def _classes(seen: Surroundings, asked: _Asked) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of the tokens that are to be found, and of those before them."""
+    here, back = np.zeros((2, CLASSES), bool)
+    here[seen.here[asked.low]] = True
+    back[seen.back[asked.low]] = True
+    return here, back
+
+
+def _fitted(
+    seen: Surroundings, relations: Sequence[_Asked], penalty: float, centre: np.ndarray
+) -> np.ndarray:
+    """The weights by which the questions of some relations are answered best; those of features
+    that no candidate has are those of `centre`."""
+    first, right, features = [], [], []
+    size = 0
+    for asked in relations:
+        edge, token = _candidates(seen, asked, *_classes(seen, asked))
+        first.append(size + np.searchsorted(edge, np.arange(len(asked.reads))))
+        right.append(size + np.flatnonzero(token == asked.low[edge]))
+        features.append(_features(seen, asked.reads[edge], token))
+        size += len(edge)
+    every = np.concatenate(features, axis=1)
+    known = np.flatnonzero(np.bincount(every.ravel(), minlength=_WEIGHTS))
+    number = np.zeros(_WEIGHTS, np.int64)
+    number[known] = np.arange(len(known))
+    choices = Choices(
+        begin=np.concatenate(first),
+        chosen=np.concatenate(right),
+        codes=number[every],
+        indicators=len(known),
+        values=np.empty((size, 0)),
+        offset=np.zeros(size),
+    )
+    weights = centre.copy()
+    weights[known] = fit(choices, penalty, centre[known], close=_CLOSE)
+    return weights
 
 
 def _rank(edge: np.ndarray, token: np.ndarray, scores: np.ndarray, asked: _Asked) -> np.ndarray:
@@ -373,16 +398,28 @@ def _learned(seen: Surroundings, edges: SeenEdges, direction: str) -> _Rankers:
     """From all relations, of each from as many edges as are drawn."""
     drawn = np.random.default_rng(0).random(len(edges))
     possible = (edges.head != edges.first) & (edges.head != edges.last)
-    rankers = {}
+    first: dict[str, _Asked] = {}
+    last: dict[str, _Asked] = {}
     for number, name in enumerate(edges.relations):
         chosen = np.flatnonzero(possible & (edges.relation == number))
         chosen = np.sort(chosen[np.argsort(drawn[chosen])[:MOST_EDGES]])
         if len(chosen):
-            first, _, last = _asked(edges.take(chosen), direction)
-            of_first = _Ranker.learned(seen, first)
-            same = np.array_equal(edges.first[chosen], edges.last[chosen])
-            rankers[name] = of_first, of_first if same else _Ranker.learned(seen, last)
-    return rankers
+            some = edges.take(chosen)
+            first[name], _, of_last = _asked(some, direction)
+            if not np.array_equal(some.first, some.last):
+                last[name] = of_last
+    of_first = _rankers(seen, first, direction)
+    of_last = of_first | _rankers(seen, last, direction)
+    return {name: (ranker, of_last[name]) for name, ranker in of_first.items()}
+
+
+def _rankers(seen: Surroundings, asked: Mapping[str, _Asked], direction: str) -> dict[str, _Ranker]:
+    """What is learned of each relation, from its questions."""
+    common = np.zeros(_WEIGHTS)
+    if direction != HEAD_TO_DEPENDENT and asked:
+        few = [questions.take(slice(_MOST_COMMON)) for questions in asked.values()]
+        common = _fitted(seen, few, _COMMON_PENALTY, common)
+    return {name: _Ranker.learned(seen, questions, common) for name, questions in asked.items()}
 
 
 def _ranked(

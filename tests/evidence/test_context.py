@@ -152,3 +152,10 @@ def test_another_kind_is_taken_where_it_finds_more_by_a_standard_error():
         chosen = better(rank_ledger(edges, picks, np.tile(ranks, (3, 1))))["r"][0, :, 1]
         assert {KINDS[kind] for kind in chosen.tolist()} == {kind}
     assert LISTED == ("offset", "keyword")
+
+
+def test_from_the_dependent_a_relation_of_one_edge_learns_from_others():
+    """What the others lead to is further than in its one edge, and its word stands nearer behind."""
+    validation = read(*taught(), row("f ; f ( a )", ("rare", 2, 4, 4)))
+    test = read(row("f g h ( a ) ; f", ("rare", 0, 4, 4)))
+    assert context(validation, test, DEPENDENT_FIRST).every.test[FIRST].tolist() == [0]
