@@ -27,7 +27,7 @@ HEAD_COLUMNS = {
     "direction": "the direction in which heads search",
     "relation": "the relation",
     "layer": "the layer of the head, from 0",
-    "head": "the head in its layer, from 0",
+    "head": "the head in its layer, from 0; of an untrained copy each again, with averaged weights",
     "match": "which token of a dependent counts: first, any or last",
     "k": "the number of guesses",
     "edges": "the edges of the relation",

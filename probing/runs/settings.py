@@ -67,6 +67,10 @@ Control = Literal[None, *CONTROLS]  # type: ignore[valid-type]
 
 BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
 BY_SUM: Any = Field(default="sum", exclude_if=lambda pool: pool == "sum")
+EITHER = "either"
+"""Weights are summed over the sub-tokens of a token in the first half of the heads, and averaged in
+the other."""
+
 NO_TOKEN: Any = Field(default=None, exclude_if=lambda token: token is None)
 
 
@@ -131,8 +135,9 @@ class ControlledSettings(RankingSettings):
     # not the model or not the labels, but a comparison
     control: Control
     seed: int | None  # of the control
-    # over a token's sub-tokens; files of before may say others
-    pool: Literal["sum"] = BY_SUM
+    # over a token's sub-tokens; files of before may say others. An untrained copy has each head twice:
+    # near-uniform weights, summed, pick the longest token, and would be no rival
+    pool: Literal["sum", "either"] = BY_SUM
 
     @property
     def deviations(self) -> list[str]:
@@ -168,7 +173,7 @@ class Settings(ControlledSettings):
         )
         return {
             **super().signature_fields(),
-            "pool": "sum-mean",  # over a token's sub-tokens, and over a reading token's
+            "pool": f"{self.pool}-mean",  # over a token's sub-tokens, and over a reading token's
             "also_fits": "-",
             "not_predicted": never_predicted or None,
         }

@@ -90,7 +90,9 @@ def random_function(rng, index, layers, heads):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 # one function and one edge at a time, or all at once
 @pytest.mark.parametrize("elements", [1, 1 << 20])
-def test_batch_ranker_like_a_plain_loop(direction, elements):
+@pytest.mark.parametrize("averages", [False, True])
+def test_batch_ranker_like_a_plain_loop(direction, elements, averages):
+    """With averages, of heads again by weights over the number of a token's sub-tokens."""
     rng = np.random.default_rng(7)
     layers, heads = 2, 3
     for _ in range(15):
@@ -102,10 +104,23 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
         for place, one in enumerate(maps):
             batch[:, place, :, : one.shape[2], : one.shape[3]] = torch.from_numpy(one)
         ranker = BatchRanker(
-            functions, layers, heads, length, torch.device("cpu"), elements, direction
+            functions,
+            layers,
+            heads,
+            length,
+            torch.device("cpu"),
+            elements,
+            direction,
+            averages=averages,
         )
         for layer in batch:
             ranker(rows_of(layer))
+        if averages:
+            sizes = [one.alignment.last - one.alignment.first + 1 for one in functions]
+            words = [
+                np.concatenate([of_one, of_one / np.maximum(size, 1)], axis=1)
+                for of_one, size in zip(words, sizes)
+            ]
         expected = np.concatenate(
             [plain_ranks(w, e, direction) for w, e in zip(words, edges)], axis=1
         )

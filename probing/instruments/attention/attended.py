@@ -29,10 +29,10 @@ def first_choices(
     tokens, of `number` kinds.
     """
     encoder = probing.encoder
-    runner = Runner(encoder, probing.settings.direction)
+    runner = Runner(encoder, probing.settings.direction, averages=probing.averages)
     listener = partial(ChoicesByKind, picked=picked, kinds=kinds, number=number)
     chosen = []
-    attended = np.zeros((encoder.layers, encoder.heads, number), np.int64)
+    attended = np.zeros((encoder.layers, probing.heads, number), np.int64)
     with progress(
         total=len(probing.functions), desc=f"running {encoder.name}", unit="function"
     ) as bar:
@@ -56,7 +56,7 @@ class ChoicesByKind(FirstChoices):
         picked: np.ndarray,
     ):
         super().__init__(functions, *arguments, picked=picked)
-        heads = arguments[1]
+        heads = arguments[1] * (1 + self.averages)
         device = self.found.device
         self.attended = torch.zeros((self.layers, heads, number), dtype=torch.int64, device=device)
         self.kinds: dict[Plan, Tensor] = {}

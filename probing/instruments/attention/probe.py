@@ -30,7 +30,7 @@ from probing.runs.data import read_functions, rows
 from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, Prepared, cost, run
 from probing.runs.records import JsonObject
 from probing.runs.session import Session
-from probing.runs.settings import Limit
+from probing.runs.settings import EITHER, Limit
 
 if TYPE_CHECKING:
     import torch
@@ -167,6 +167,15 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             )
         return encoder
 
+    @property
+    def averages(self) -> bool:
+        """Whether each head counts twice, as of EITHER."""
+        return self.data.control == RANDOM_WEIGHTS
+
+    @property
+    def heads(self) -> int:
+        return self.encoder.heads * (1 + self.averages)
+
     @cached_property
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
@@ -207,10 +216,11 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     def origin(self) -> ProbeProvenance:
         encoder = self.encoder
         direction = self.direction or default_direction(encoder, self.data.config)
+        pool = {"pool": EITHER} if self.averages else {}
         return self.described(
             encoder,
             {},
-            settings={"direction": direction, "begin": encoder.begin},
+            settings={"direction": direction, "begin": encoder.begin} | pool,
             run={
                 "attention": encoder.path,
                 "attention_why": encoder.why,
@@ -298,12 +308,12 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     def _runner(self) -> Runner:
         from probing.instruments.attention.runner import Runner  # torch takes seconds to import
 
-        return Runner(self.encoder, self.settings.direction, self.batch_tokens)
+        return Runner(self.encoder, self.settings.direction, self.batch_tokens, self.averages)
 
     def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
         edges = stacked([EdgeTable.from_rows([]), *(function.edges for function in part)])
         if not part:
-            shape = len(RULES), 0, self.encoder.layers, self.encoder.heads
+            shape = len(RULES), 0, self.encoder.layers, self.heads
             return RankLedger.of(edges, np.empty(shape, np.uint8), self.made)
         self._examine_lengths(part[0].ids, part[-1].ids)
         return RankLedger.of(edges, self._runner.run(part, bar), self.made).sorted()

@@ -40,9 +40,10 @@ class BatchListener:
     Everything that does not depend on the layer is prepared once, on the device; a layer consists
     of matrix products and comparisons, without waiting for the device. At most `elements` weights
     are in memory at once, or those of one row: short functions are read together, and a long one in
-    blocks of rows. `causal`: no sub-token attends to a later one, so that later ones can be left
-    out, if the listener asks for no others: SKIPS_UNSEEN. Subclasses implement `on_layer`, which
-    processes one layer.
+    blocks of rows. `averages`: each head counts twice, behind all heads with weights that are
+    averaged over the sub-tokens of a token instead of summed. `causal`: no sub-token attends to a
+    later one, so that later ones can be left out, if the listener asks for no others: SKIPS_UNSEEN.
+    Subclasses implement `on_layer`, which processes one layer.
     """
 
     SKIPS_UNSEEN: ClassVar[bool] = True
@@ -57,8 +58,10 @@ class BatchListener:
         elements: int,
         direction: str = HEAD_TO_DEPENDENT,
         causal: bool = False,
+        averages: bool = False,
     ):
         self.layer = 0
+        self.averages = averages
         self.layers = layers
         skips_unseen = causal and self.SKIPS_UNSEEN
         readers = [function.readers(direction) for function in functions]
@@ -75,13 +78,17 @@ class BatchListener:
                 skips_unseen,
             )
             self.groups.append((group, plan))
-        self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
+        edges = sum(plan.edges for _, plan in self.groups)
+        self.found = self.nothing(edges, heads * (1 + averages), device)
 
     def __call__(self, rows: Rows) -> None:
         """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
-            self.on_layer(plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group)))
+            pooled = plan.pooled(partial(rows, group))
+            if self.averages:
+                pooled = plan.with_averages(pooled)
+            self.on_layer(plan, slice(edge, edge + plan.edges), pooled)
             edge += plan.edges
         self.layer += 1
 
@@ -109,7 +116,7 @@ class BatchRanker(BatchListener):
         )
 
     def on_layer(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
-        self.found[:, edges, self.layer] = plan.rank(pooled)
+        self.found[:, edges, self.layer] = plan.rank(pooled, self.found.shape[-1])
 
 
 class FirstChoices(BatchListener):
@@ -282,6 +289,7 @@ class Plan:
         )
         counts = np.where(first_sub < 0, 0, last_sub - first_sub + 1)  # (G, T)
         self.columns = _Columns(first_sub[0], counts[0], send) if len(functions) == 1 else None
+        self.sizes = counts.clip(1)
         self.ends = np.append(0, counts.cumsum())
         begins = first_sub + length * np.arange(len(functions))[:, None]
         self.sub_tokens, self.bags = (
@@ -454,13 +462,22 @@ class Plan:
             weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)
             yield block, weights.scatter_(2, own, 0.0)
 
-    def rank(self, pooled: Pooled) -> Tensor:
-        """Ranks in word-level rows: uint8 (rules, E, H).
+    def with_averages(self, pooled: Pooled) -> Pooled:
+        """The same, and behind the heads each of them again with weights that are averaged over the
+        sub-tokens of a token: (G * N, 2 * H, T)."""
+        sizes = transfer.send(self.sizes, self.token.device)[:, None, None]
+        for block, weights in pooled:
+            summed = weights.unflatten(0, (len(sizes), -1))  # (G, N, H, T)
+            averages = summed / sizes[..., : block.tokens]  # -1 stays
+            yield block, torch.cat([weights, averages.flatten(0, 1)], 1)
+
+    def rank(self, pooled: Pooled, heads: int) -> Tensor:
+        """Ranks in word-level rows of so many heads: uint8 (rules, E, H).
 
         `rank_rows` in `codesyntax_metric/topk_uas.py` gives the same ranks with numpy: a tie rule
         changes in both.
         """
-        shape = len(RULES), len(self.first), self.heads
+        shape = len(RULES), len(self.first), heads
         ranks = torch.full(shape, WORST_RANK, dtype=torch.uint8, device=self.token.device)
         for block, weights in pooled:
             self._rank_block(block, weights, ranks)
@@ -468,15 +485,13 @@ class Plan:
         if self.by_head:
             return of_lookups
         pairs = of_lookups[0]  # of single tokens, for which all rules agree
-        best = torch.full(
-            (self.edges, self.heads), WORST_RANK, dtype=torch.uint8, device=pairs.device
-        )
+        best = torch.full((self.edges, heads), WORST_RANK, dtype=torch.uint8, device=pairs.device)
         best.scatter_reduce_(0, self.edge[:, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
     def _rank_block(self, block: Block, weights: Tensor, ranks: Tensor) -> None:
         """Fill `ranks` of the lookups of a block, as many at a time as the budget allows."""
-        chunk = max(1, self.elements // (self.heads * block.tokens))
+        chunk = max(1, self.elements // (weights.shape[1] * block.tokens))
         begin, end = block.lookups.start, block.lookups.stop
         for start in range(begin, end, chunk):
             places = slice(start, min(start + chunk, end))

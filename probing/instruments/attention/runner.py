@@ -20,13 +20,20 @@ if TYPE_CHECKING:
 
 
 class Runner(Batches):
-    """Batches of functions whose attention is heard in one direction."""
+    """Batches of functions whose attention is heard in one direction; `averages`: as of
+    `BatchListener`."""
 
     model: Encoder
 
-    def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None = None):
+    def __init__(
+        self,
+        encoder: Encoder,
+        direction: str,
+        batch_tokens: int | None = None,
+        averages: bool = False,
+    ):
         super().__init__(encoder, batch_tokens)
-        self.direction = direction
+        self.direction, self.averages = direction, averages
 
     def run(
         self,
@@ -58,6 +65,7 @@ class Runner(Batches):
                 self.elements,
                 self.direction,
                 encoder.causal,
+                self.averages,
             )
             encoder.forward(inputs, listening)
             return listening.heard
