@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from codesyntax_dataset import safe_files, sources
+from codesyntax_dataset import safe_files, sources, twins
 from codesyntax_dataset.edits import edit
 from codesyntax_dataset.errors import (
     CodeSyntaxError,
@@ -169,4 +169,5 @@ def to_row(function: SourceFunction, annotation: Annotation) -> dict[str, Any]:
         "func_name": function.func_name,
         "url": function.url,
         "language": function.language,
+        twins.COLUMN: function.id,  # until the functions before it are known
     }

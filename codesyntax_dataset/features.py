@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datasets
 
+from codesyntax_dataset import twins
 from codesyntax_dataset.languages import variant_of
 
 FEATURES = datasets.Features(
@@ -26,6 +27,7 @@ FEATURES = datasets.Features(
         "func_name": datasets.Value("string"),
         "url": datasets.Value("string"),
         "language": datasets.Value("string"),
+        twins.COLUMN: datasets.Value("int64"),
     }
 )
 """The columns of the dataset; `codesyntax_dataset.schema` defines tokens and relations (edges)."""
@@ -42,6 +44,7 @@ COLUMNS = {
     "func_name": "name of the function or sentence",
     "url": "location on the web, or within the source",
     "language": "name of its language, such as `python`",
+    twins.COLUMN: "id of the first row of the split that it nearly copies, or a copy of it; else its own",
 }
 """The meaning of each column, as in the card and the metadata."""
 

@@ -23,9 +23,10 @@ from codesyntax_dataset.protocol import CARD, MARKER, SPLITS, SUMS
 
 
 def read_split(
-    folder: Path, config: str, split: str, columns: Sequence[str]
+    folder: Path, config: str, split: str, columns: Sequence[str], newer: Sequence[str] = ()
 ) -> tuple[pa.Table, str]:
-    """The rows of a split with the given columns, and the version of its config.
+    """The rows of a split with the given columns and, where the dataset has them, `newer` ones; and
+    the version of its config.
 
     Raises DatasetError if `folder` is not a dataset that `codesyntax build` wrote, or if its card
     or the split was altered since; UnknownName for a config or split that it does not have.
@@ -66,6 +67,7 @@ def read_split(
             raise DatasetError(
                 f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}"
             )
+        columns = [*columns, *(name for name in newer if name in parquet.schema_arrow.names)]
         check_row_groups(parquet, columns)
         table = columns_of(parquet, columns).replace_schema_metadata()
         table.validate(full=True)  # that texts are UTF-8, too

@@ -36,6 +36,8 @@ from codesyntax_dataset.pairs import Pair, certify, to_rows
 from codesyntax_dataset.pairs.rivals import Rivals
 from codesyntax_dataset.protocol import ENGINES
 from codesyntax_dataset.schema import SourceFunction
+from codesyntax_dataset.twins import COLUMN as TWIN
+from codesyntax_dataset.twins import Twins
 
 SHARD = 64
 """Functions per shard, the smallest unit of work of a process."""
@@ -83,7 +85,9 @@ def engine(name: str, processes: int | None) -> Iterator[Engine]:
 
         def labelled(functions: Iterable[SourceFunction], config: str) -> Iterator[Labelled]:
             rows = label(functions, config)
-            return balanced(rows, language_of(config).name) if variant_of(config).pairs else rows
+            if variant_of(config).pairs:
+                return balanced(rows, language_of(config).name)
+            return with_twins(rows)
 
         yield labelled
 
@@ -197,6 +201,15 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
                 )
             )
     return Labelled(pa.RecordBatch.from_pylist(rows, schema=FEATURES.arrow_schema), reasons)
+
+
+def with_twins(labelled: Iterable[Labelled]) -> Iterator[Labelled]:
+    """The functions of a split, in order, with the first one of which each is a near copy."""
+    twins = Twins()
+    for rows, reasons in labelled:
+        codes = zip(rows["id"].to_pylist(), rows["code"].to_pylist())
+        first = pa.array([twins.first_of(*function) for function in codes], pa.int64())
+        yield Labelled(rows.set_column(rows.schema.names.index(TWIN), TWIN, first), reasons)
 
 
 _SAID = ("certified", "prefix", "refused_by")

@@ -59,13 +59,13 @@ def windows(tokens: Sequence[str]) -> Windows:
     )
 
 
-def _keys(windowed: Windows) -> np.ndarray:
+def hashes(windowed: Windows) -> np.ndarray:
     """One number for the tokens of each window; others get the same only by an accident of one in
     2^64."""
-    keys = np.zeros(len(windowed), dtype=np.uint64)
+    numbers = np.zeros(len(windowed), dtype=np.uint64)
     for column in windowed.T:
-        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column + np.uint64(1)
-    return keys
+        numbers = numbers * np.uint64(0x9E3779B97F4A7C15) + column + np.uint64(1)
+    return numbers
 
 
 class NGrams:
@@ -75,9 +75,9 @@ class NGrams:
         self._orders = []
         for order in range(1, N + 1):
             keys, places, counts = np.unique(
-                _keys(windowed[:, N - order :]), return_index=True, return_counts=True
+                hashes(windowed[:, N - order :]), return_index=True, return_counts=True
             )
-            before = _keys(windowed[:, N - order : N - 1])[places]
+            before = hashes(windowed[:, N - order : N - 1])[places]
             contexts, which = np.unique(before, return_inverse=True)
             totals = np.bincount(which, weights=counts, minlength=len(contexts))
             self._orders.append(
@@ -90,8 +90,8 @@ class NGrams:
         there."""
         probability = np.full(len(windowed), 1 / (self._types + 1))
         for order, (keys, counts, contexts, totals, types) in enumerate(self._orders, start=1):
-            count = _looked_up(keys, counts, _keys(windowed[:, N - order :]))
-            before = _keys(windowed[:, N - order : N - 1])
+            count = _looked_up(keys, counts, hashes(windowed[:, N - order :]))
+            before = hashes(windowed[:, N - order : N - 1])
             total, kinds = _looked_up(contexts, totals, before), _looked_up(contexts, types, before)
             seen = total > 0
             mixed = (count + kinds * probability) / np.where(seen, total + kinds, 1)

@@ -122,9 +122,9 @@ csv = click.option(
 )
 cluster = click.option(
     "--cluster",
-    default="function",
     type=click.Choice(["function", "repository"]),
-    help="What intervals and tests are over: functions, or the repositories that these are from.",
+    help="What intervals and tests are over: functions, or the repositories that these are from.  [default: "
+    "repositories, of results on functions of at least six]",
 )
 shard = click.option(
     "--shard",

@@ -61,7 +61,7 @@ from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import Offsets
 from probing.runs.data import label_digest, load_functions, rows
 from probing.runs.records import FieldsByName
-from probing.runs.repositories import COLUMN
+from probing.runs.repositories import COLUMN, clusters_of
 
 KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
@@ -169,6 +169,7 @@ def read_edges(
             data=name, labels=labels, config=config, split=split, functions=len(functions)
         ),
         further_keywords=further_keywords,
+        over=clusters_of(table, functions),
         origins=_repositories(table, functions),
     )
 

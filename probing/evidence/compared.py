@@ -20,7 +20,6 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from probing.evidence.gather import Probed, find
 from probing.evidence.protocols import ONE_GUESS, Comparison, held_out
 from probing.evidence.protocols import compare_hits as compare_hits
-from probing.runs.clusters import FUNCTION
 from probing.runs.repositories import clustered_by
 
 
@@ -64,7 +63,7 @@ def compare(
     first: StrPath,
     second: StrPath,
     results: Paths = (),
-    cluster: str = FUNCTION,
+    cluster: str | None = None,
 ) -> list[ModelsCompared]:
     """Compare two models on each config, split and direction on which both were probed. Heads are
     chosen on validation (held-out).
@@ -74,7 +73,8 @@ def compare(
             model, or of a checkpoint, such as `NAME/step-100` or `step-100`.
         second: the same of the other model.
         results: files or folders that `probing.probe` wrote, in which models are named.
-        cluster: what intervals and tests are over, `function` or `repository`.
+        cluster: what intervals and tests are over, `function` or `repository`; by default the
+            latter for results on functions of at least six repositories.
 
     Returns:
         An entry for each config, split and direction: `means` of the two, top-1 UAS in percent over

@@ -304,7 +304,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                 f"{probed[0].files[part]} has functions that have no edges in {location}: its ledger was altered, or "
                 "belongs to other data"
             )
-        edges[part] = replace(of_part, repositories=ledgers[0].repositories)
+        edges[part] = replace(of_part, over=ledgers[0].over)
     splits = Splits(edges, first.direction)
     evidence: list[Evidence] = []
     for model in probed:

@@ -193,7 +193,7 @@ def apply(
         ledger.relation_names,
         {system: within.reshape(len(MEASURES), -1)},
         MEASURES,
-        repositories=ledger.repositories,
+        over=ledger.over,
     )
     groups = {name: group for name, group in every.groups.items() if name in choice}
     left_out = frozenset(

@@ -15,16 +15,16 @@ import numpy as np
 from codesyntax_dataset.one_thread import one_thread
 from codesyntax_metric.topk_uas import RULES, WORST_RANK, RankCounts
 from probing.instruments.attention.ledger import RankLedger
-from probing.runs.clusters import CLUSTERS, FUNCTION, REPOSITORY
+from probing.runs.clusters import CLUSTERS, FUNCTION, LEAST_REPOSITORIES, REPOSITORY
 
 REDRAWS = 200  # as often validation is drawn again
 
 Best = Callable[[np.ndarray], np.ndarray]
 """The number of the chosen head by each draw (DRAWS,), from what each finds (DRAWS, heads)."""
 
-LEAST_FUNCTIONS, LEAST_REPOSITORIES = 40, 6
-"""Functions of validation from which on they are drawn again, and repositories from which on these
-are, where intervals are over them. Of fewer, nothing shows what others would choose."""
+LEAST_FUNCTIONS = 40
+"""Functions of validation from which on they are drawn again, or the repositories that they are
+from, if intervals are over these. Of fewer, nothing shows what others would choose."""
 
 
 class Drawn(NamedTuple):
@@ -37,13 +37,11 @@ class Drawn(NamedTuple):
 
 def drawn_again(validation: RankLedger) -> Drawn | None:
     """What of a ledger is drawn again; None if there are too few of each."""
-    functions, repositories = validation.function, validation.repositories
-    by_repository = None if repositories is None else repositories[functions]
-    for unit, units, least in (
-        (REPOSITORY, by_repository, LEAST_REPOSITORIES),
-        (FUNCTION, functions, LEAST_FUNCTIONS),
-    ):
-        known, numbers = np.unique(() if units is None else units, return_inverse=True)
+    of_edges = {REPOSITORY: np.empty(0), FUNCTION: validation.function}
+    if validation.over is not None:
+        of_edges[validation.over.unit] = validation.over.number[validation.function]
+    for unit, least in ((REPOSITORY, LEAST_REPOSITORIES), (FUNCTION, LEAST_FUNCTIONS)):
+        known, numbers = np.unique(of_edges[unit], return_inverse=True)
         if len(known) >= least:
             return Drawn(CLUSTERS[unit], numbers)
     return None

@@ -48,7 +48,7 @@ from probing.instruments.masking.result import FLOORS
 from probing.instruments.registry import INSTRUMENTS
 from probing.instruments.silencing import hits as silencing
 from probing.instruments.silencing.result import SilencingResult
-from probing.runs.clusters import FUNCTION, REPOSITORY, cluster_unit
+from probing.runs.clusters import REPOSITORY, unit_of
 from probing.runs.ledger_file import (
     ATTENTION,
     PREFERENCE,
@@ -102,7 +102,7 @@ _TEXTS = dict.fromkeys(("model", "revision", "control", "direction", "protocol",
 def scores(
     results: Sequence[StrPath | Record] | StrPath | Record,
     data: Any = None,
-    cluster: str = FUNCTION,
+    cluster: str | None = None,
 ) -> Any:
     """Every score and difference of results as a tidy table: a row is one number, with its interval
     and p.
@@ -115,7 +115,8 @@ def scores(
         results: files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
             wrote, or results that these returned, or one of them.
         data: the location of the dataset, if not the one in the results.
-        cluster: what intervals and tests are over, `function` or `repository`.
+        cluster: what intervals and tests are over, `function` or `repository`; by default the
+            latter for results on functions of at least six repositories.
 
     Returns:
         A pandas.DataFrame with the columns of `probing.evidence.scores.COLUMNS`, which says what
@@ -233,7 +234,7 @@ def shared_cells(result: Any, **cells: Any) -> Row:
         "split": settings.split,
         "direction": getattr(settings, "direction", ""),
         "instrument": result.instrument,
-        "cluster": REPOSITORY if result.instrument == PREFERENCE else cluster_unit(),
+        "cluster": REPOSITORY if result.instrument == PREFERENCE else unit_of(result.ledger.over),
         **cells,
     }
 
@@ -307,7 +308,7 @@ def of_offsets_and_keywords(known: BaselineResult, groups: bool = True) -> Itera
         "direction": known.direction,
         "instrument": ATTENTION,
         "measure": "uas",
-        "cluster": cluster_unit(),
+        "cluster": unit_of(known.hits[PUBLISHED][BEST_BASELINE].hits.over),
     }
     for protocol in PUBLISHED_FIRST:
         for kind in kinds_of(known.settings.config, protocol):

@@ -22,7 +22,7 @@ from rich import box
 
 from probing.report.kinds import CHOSEN, CODE, LINK, TEXT, Kind, P
 from probing.report.words import AS_FILLED, COLOURED, readable
-from probing.runs.clusters import clusters_in_words, over_repositories
+from probing.runs.clusters import over_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS, Estimate
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ name is [name, marks]."""
 
 RowRecord = dict[str, Any]
 """A row of a table by names: what its columns make their cells of."""
-
-OVER_REPOSITORIES = "; intervals and p over repositories"
-"""Ends the title of every table with intervals or tests that are not over functions."""
 
 
 def separated(p: float) -> bool:
@@ -171,8 +168,8 @@ class Table:
 
     def __post_init__(self) -> None:
         has_intervals = any(len(column.kind.parts) > 2 for column in self.columns)
-        if over_repositories() and (has_intervals or "p:" in self.notes):
-            self.title += OVER_REPOSITORIES
+        if has_intervals or "p:" in self.notes:
+            self.title += over_in_words()
         self.rows = list(map(self._cells_of, self.rows))
         self.totals = list(map(self._cells_of, self.totals))
 
@@ -368,8 +365,8 @@ class Figure:
     on_page: bool = True
 
     def __post_init__(self) -> None:
-        if over_repositories() and "interval" in self.title:
-            self.title += f" Intervals and p are over {clusters_in_words()}."
+        if "interval" in self.title:
+            self.title = self.title.removesuffix(".") + over_in_words() + "."
 
     @cached_property
     def svg(self) -> str:

@@ -26,6 +26,7 @@ from probing.evidence.redrawn import drawn_again
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.instruments.attention.result import ProbeResult
 from probing.report.words import RULE, K, distinct, file_names, number_of
+from probing.runs.clusters import FUNCTION, unit_of
 from probing.runs.progress import progress
 from probing.runs.settings import Settings, extent
 from probing.stats.intervals import FEW_CLUSTERS, Estimate, family
@@ -108,7 +109,8 @@ class Findings:
     corrected (Holm) over all pairs. `trainings`: models of which several checkpoints were probed;
     their last ones are the subjects. `tested`: the models, of which each checkpoint is one, for
     which p of means is corrected. `chosen_on`: what heads and rules are chosen on; `origins`: the
-    number of repositories of what is scored, 0 if that is unknown.
+    number of repositories of functions that intervals are over, 0 if that is unknown, or if they
+    are over repositories.
     """
 
     title: str
@@ -292,7 +294,7 @@ def _gathered(
             and training[0].hits[HELD_OUT].hits.counted
         ],
         chosen_on=_chosen_on(ordered[0]),
-        origins=test.origins,
+        origins=test.origins if unit_of(test.over) == FUNCTION else 0,
         tested=sum(model.probed.settings.control is None for model in evidence),
     )
 

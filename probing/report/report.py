@@ -23,14 +23,14 @@ from probing.report import (
     syntaxeval,
 )
 from probing.report.atlas import Atlas
-from probing.report.document import OVER_REPOSITORIES, Figure, Section, Table
+from probing.report.document import Figure, Section, Table
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import FIGURE_FORMATS, Report, check_ours, save
 from probing.report.functions import OpenedFunctions
 from probing.report.results import parts
 from probing.report.syntaxeval import MaskedModels, read_groups
 from probing.report.words import file_names, method
-from probing.runs.clusters import FUNCTION, over_repositories
+from probing.runs.clusters import over_in_words
 from probing.runs.ledger_file import ATTENTION, MASKING
 from probing.runs.repositories import clustered_by
 
@@ -48,7 +48,7 @@ def report(
     data: Any = None,
     format: str = FORMATS[0],
     tell: Any = logger.info,
-    cluster: str = FUNCTION,
+    cluster: str | None = None,
 ) -> Path:
     """Write a report on results: a page, and its tables, figures and numbers as files.
 
@@ -63,7 +63,8 @@ def report(
         format: `html`; `latex` adds `tables/*.tex` (booktabs) and `figures/*.pdf`, `png` adds
             `figures/*.png`.
         tell: called with each step.
-        cluster: what intervals and tests are over, `function` or `repository`.
+        cluster: what intervals and tests are over, `function` or `repository`; by default the
+            latter for results on functions of at least six repositories.
 
     Returns:
         The path of its page.
@@ -102,8 +103,7 @@ def make(results: Paths, data: Any = None, tell: Any = logger.info) -> Report:
     return Report(
         command=COMMAND,
         source="ledgers",
-        title="What language models know about the syntax of code"
-        + OVER_REPOSITORIES * over_repositories(),
+        title="What language models know about the syntax of code" + over_in_words(),
         sections=sections(all_findings, masked, others, data),
     )
 

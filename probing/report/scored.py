@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, PUBLISHED
 from probing.evidence.baselines import KINDS
 from probing.evidence.protocols import in_mean
-from probing.evidence.redrawn import LEAST_REPOSITORIES
 from probing.evidence.scores import MEAN, RANDOM_BEST, RANDOM_HEAD
 from probing.report.findings import Findings, Score
 from probing.report.words import RULE, K, number_of
-from probing.runs.clusters import CLUSTERS, FUNCTION, over_repositories
+from probing.runs.clusters import CLUSTERS, FUNCTION, LEAST_REPOSITORIES
 from probing.stats.intervals import FEW_CLUSTERS
 
 
@@ -108,14 +107,13 @@ def too_narrow_in_words(all_findings: Sequence[Findings]) -> str:
     """That intervals over functions are too narrow for functions of other repositories, which
     resemble those of one less than each other."""
     origins = {findings.origins for findings in all_findings} - {0}
-    if over_repositories() or not origins:
+    if not origins:
         return ""
     numbers = " and ".join(map(str, sorted(origins)))
+    of = f"functions of {numbers} {'repository' if origins == {1} else 'repositories'}"
     if min(origins) < LEAST_REPOSITORIES:
-        return (
-            f" Intervals are over functions of {numbers} repositories, and too narrow for others."
-        )
-    return f" Intervals are over functions of {numbers} repositories: --cluster repository."
+        return f" Intervals are over {of}, and too narrow for others."
+    return f" Intervals are over {of}: --cluster repository."
 
 
 def chosen_on_in_words(all_findings: Sequence[Findings]) -> str:

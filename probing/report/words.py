@@ -12,9 +12,9 @@ from codesyntax_dataset import syntaxeval
 from probing.evidence import redrawn
 from probing.evidence.beyond import LEAST_HARD_EDGES
 from probing.evidence.protocols import LEAST_FUNCTIONS
-from probing.evidence.redrawn import LEAST_REPOSITORIES, REDRAWS
+from probing.evidence.redrawn import REDRAWS
 from probing.instruments.likelihood.result import LEAST_NODES, LEAST_PAIRS, MOST_BY_SURFACE
-from probing.runs.clusters import cluster_unit, clusters_in_words
+from probing.runs.clusters import LEAST_REPOSITORIES, cluster_in_words, clusters_in_words
 from probing.stats.intervals import ALPHA, FEW_CLUSTERS
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
@@ -44,7 +44,7 @@ def shared_words() -> dict[str, Any]:
     """The words that any text of a report may name in braces."""
     return {
         "ALPHA": ALPHA,
-        "CLUSTER": cluster_unit(),
+        "CLUSTER": cluster_in_words(),
         "CLUSTERS": clusters_in_words(),
         "COLOURED": COLOURED,
         "FEW_CLUSTERS": FEW_CLUSTERS,

@@ -1,17 +1,16 @@
-"""The clusters of intervals and tests: the functions of a split or, where asked, the repositories
-that these are from.
+"""The clusters of intervals and tests: the functions of a split, of which near copies are one, or
+the repositories that these are from.
 
 Functions of one repository resemble each other, so intervals over repositories say more of other
-repositories. They are chosen once, for all that is read within
-`probing.runs.repositories.clustered_by`.
+repositories: by default they are taken where there are LEAST_REPOSITORIES. What is asked for holds
+for all that is read within `probing.runs.repositories.clustered_by`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,25 +19,55 @@ CLUSTERS = {"function": "functions", "repository": "repositories"}
 
 FUNCTION, REPOSITORY = CLUSTERS
 
-ReadRepositories = Callable[[Path, Any, np.ndarray], np.ndarray]
-"""What reads the repositories of a result, from its file, its settings and its functions."""
+LEAST_REPOSITORIES = 6
+"""Repositories from which on intervals are over them by default."""
 
-read_repositories: ContextVar[ReadRepositories | None] = ContextVar(
-    "read_repositories", default=None
-)
+
+class Clusters(NamedTuple):
+    """What intervals and tests are over. `unit`: one of CLUSTERS; `number`: that of the cluster of
+    each function of a split, int (split,); near copies are one function."""
+
+    unit: str
+    number: np.ndarray
+
+
+class Reading(Protocol):
+    """What finds the clusters of a result, from its file, its settings and its functions; None if
+    nothing says which of these are near copies, and each is one.
+
+    `found`: the units of the results so far, in the plural.
+    """
+
+    found: set[str]
+
+    def __call__(self, file: Path, settings: Any, functions: np.ndarray) -> Clusters | None: ...
+
+
+reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
 """None: clusters are functions."""
 
-
-def over_repositories() -> bool:
-    """True if intervals and tests of what is read now are over repositories."""
-    return read_repositories.get() is not None
+UNKNOWN = "functions, of which near copies are unknown"
 
 
-def cluster_unit() -> str:
-    """One of CLUSTERS: what intervals and tests are over."""
-    return REPOSITORY if over_repositories() else FUNCTION
+def unit_of(over: Clusters | None) -> str:
+    """One of CLUSTERS: what a cluster of results or hits is."""
+    return over.unit if over else FUNCTION
 
 
 def clusters_in_words() -> str:
-    """The plural of `cluster_unit`."""
-    return CLUSTERS[cluster_unit()]
+    """What intervals and tests of what was read are over, in the plural."""
+    now = reading.get()
+    return " or ".join(sorted(now.found)) if now and now.found else CLUSTERS[FUNCTION]
+
+
+def cluster_in_words() -> str:
+    """The same, in the singular."""
+    plural = clusters_in_words()
+    return " or ".join(unit for unit, units in CLUSTERS.items() if units in plural)
+
+
+def over_in_words() -> str:
+    """The end of the titles of intervals and tests that are not over functions, or not over known
+    copies; else empty."""
+    words = clusters_in_words()
+    return f"; intervals and p over {words}" if words != CLUSTERS[FUNCTION] else ""

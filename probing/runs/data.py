@@ -39,6 +39,7 @@ from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
 from codesyntax_dataset.schema import EdgeCell
+from codesyntax_dataset.twins import COLUMN as TWIN
 from probing.runs.saved import field_of, found_at, read_text
 from probing.runs.settings import ControlledSettings, Limit, Sample, limit_of
 
@@ -259,7 +260,7 @@ def read_functions(
 
 def load_functions(data: Any, config: str, split: str) -> tuple[pa.Table, str]:
     """The rows of one split of an annotated dataset, with the columns that runs read and, if there
-    is one, `repo`; and the dataset's name and version in signatures.
+    is one, `repo` and `twin_of`; and the dataset's name and version in signatures.
 
     `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset`
     or `DatasetDict`. A loaded dataset that knows its config and split must be that whole split, in
@@ -271,11 +272,11 @@ def load_functions(data: Any, config: str, split: str) -> tuple[pa.Table, str]:
     """
     language = language_of(config)
     needed = PAIR_COLUMNS if variant_of(config).pairs else FUNCTION_COLUMNS
-    columns = [*dict.fromkeys((*needed, "repo"))]
+    newer = [name for name in ("repo", TWIN) if name not in needed]
     if isinstance(data, StrPath):
         location = os.fspath(data)
         if os.path.isdir(location):
-            table, version = read_split(Path(location), config, split, columns)
+            table, version = read_split(Path(location), config, split, needed, newer)
             return table, f"{Path(location).resolve().name}@{version}"
         check_id(location)
         import datasets  # takes a second, and a folder needs none of it
@@ -305,7 +306,9 @@ def load_functions(data: Any, config: str, split: str) -> tuple[pa.Table, str]:
             )
     if not isinstance(data, StrPath):
         name = _name_of_loaded(dataset, config, split)
-    read = dataset.select_columns([name for name in columns if name in dataset.column_names])
+    read = dataset.select_columns(
+        [name for name in (*needed, *newer) if name in dataset.column_names]
+    )
     return read.with_format("arrow")[:], name
 
 
@@ -389,6 +392,18 @@ def find_data(result: StrPath, settings: Any) -> str:
     at the path in the result, relative to its file, and by its name in the working directory, never
     on the Hub. Raises DataNotFound if none has the version and the labels that were probed.
     """
+    return _located(result, settings, True)[0]
+
+
+def find_split(result: StrPath, settings: Any) -> pa.Table:
+    """The split of a result, as of `load_functions`, from what `find_data` finds, known by its
+    version alone: to digest labels takes longer."""
+    return _located(result, settings, False)[1]
+
+
+def _located(result: StrPath, settings: Any, digest: bool) -> tuple[str, pa.Table]:
+    """The place of the data of a result, and its split there; `digest`: whether labels are
+    compared."""
     name, _, version = settings.data.rpartition("@")
     if _may_be_on_hub(name):
         places = [name]
@@ -401,12 +416,12 @@ def find_data(result: StrPath, settings: Any) -> str:
     for location in places:
         try:
             table, called = load_functions(location, settings.config, settings.split)
-            labels = labels_read(table, settings)
+            labels = labels_read(table, settings) if digest else settings.labels
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
         if (called.rpartition("@")[2], labels) == (version, settings.labels):
-            return location
+            return location, table
         reason = f"{location!r} has the version {called.rpartition('@')[2]} and the labels {labels}"
     raise DataNotFound(
         f"cannot find the data of {result}, {settings.data}/{settings.config}/{settings.split} with the labels "

@@ -28,6 +28,7 @@ from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.batches import columns_of, parquet_file
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.safe_files import is_name
+from probing.runs.clusters import Clusters
 from probing.runs.records import Count, JsonObject, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
@@ -326,7 +327,7 @@ class RowLedger:
     DICTIONARY_COLUMNS: the columns of few different values; BOUNDS: column -> its least and its
     largest value; OF_DATA: further columns that follow from the data alone. THINGS, CELLS: what it
     has one row for, and what may differ between two runs, in words.
-    COUNTS: as of `RankLedger`. `repositories`: as in `probing.stats.hits.Hits`.
+    COUNTS: as of `RankLedger`. `over`: as in `probing.stats.hits.Hits`.
     """
 
     ROW: ClassVar[np.dtype]
@@ -344,7 +345,7 @@ class RowLedger:
     names: list[str]
     rows: np.ndarray
     settings: JsonObject
-    repositories: np.ndarray | None = field(default=None, kw_only=True)
+    over: Clusters | None = field(default=None, kw_only=True)
 
     @property
     def function(self) -> np.ndarray:

@@ -1,19 +1,28 @@
-"""The repositories of functions, from the data of a result, as clusters of its intervals and
-tests."""
+"""The repositories and near copies of functions, from the data of a result, as clusters of its
+intervals and tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from codesyntax_dataset.errors import DatasetError, LedgerError, UnknownName
-from probing.runs.clusters import CLUSTERS, REPOSITORY, read_repositories
-from probing.runs.data import find_data, labels_read, load_functions
+from codesyntax_dataset.twins import COLUMN as TWIN
+from probing.runs.clusters import (
+    CLUSTERS,
+    FUNCTION,
+    LEAST_REPOSITORIES,
+    REPOSITORY,
+    UNKNOWN,
+    Clusters,
+    reading,
+)
+from probing.runs.data import find_split, labels_read, load_functions
 
 COLUMN = "repo"
 """Of a dataset: the repository of each function."""
@@ -23,53 +32,105 @@ LEAST = 2
 
 
 @contextmanager
-def clustered_by(unit: str, data: Any = None) -> Iterator[None]:
-    """Take intervals and tests of what is read within this block over clusters of this kind.
+def clustered_by(unit: str | None, data: Any = None) -> Iterator[None]:
+    """Take intervals and tests of what is read within this block over clusters of this kind; None:
+    of each result over repositories, if it has enough, or else over functions.
 
     `data`: the location of the dataset, if not the one in the results. Raises UnknownName unless
     `unit` is one of CLUSTERS.
     """
-    if unit not in CLUSTERS:
+    if unit is not None and unit not in CLUSTERS:
         raise UnknownName("cluster", unit, CLUSTERS)
-    before = read_repositories.set(partial(repositories_of, data) if unit == REPOSITORY else None)
+    now = reading.get()
+    if not isinstance(now, _Reading) or now.unit != unit or now.data is not data:
+        now = _Reading(unit, data)
+    before = reading.set(now)
     try:
         yield
     finally:
-        read_repositories.reset(before)
+        reading.reset(before)
 
 
-def repositories_of(data: Any, file: Path, settings: Any, functions: np.ndarray) -> np.ndarray:
-    """The number of the repository of each function of a result's split, int (split,).
+class _Reading:
+    """`probing.runs.clusters.Reading` of the data of results; arguments as of `clustered_by`."""
 
-    Args:
-        data: the location of the dataset, None if it is the one in the result.
-        file: the result, beside which its data are looked for.
-        settings: of the result.
-        functions: those that the result has, by their places in the split.
+    def __init__(self, unit: str | None, data: Any):
+        self.unit, self.data = unit, data
+        self.found: set[str] = set()
+        self._tables: dict[tuple[str, ...], pa.Table] = {}
 
-    Raises:
-        DatasetError: if the data do not say of which repository a function is, or cannot be found.
-        LedgerError: if `functions` are of fewer than LEAST repositories, or the data are others.
-    """
-    if data is None:
-        data = find_data(file, settings)
-    table, name = load_functions(data, settings.config, settings.split)
+    def __call__(self, file: Path, settings: Any, functions: np.ndarray) -> Clusters | None:
+        """Raises DatasetError and LedgerError where repositories are asked for, and the data do not
+        tell them, or those of `functions` are fewer than LEAST."""
+        clusters = self._clusters(file, settings, functions)
+        self.found.add(CLUSTERS[clusters.unit] if clusters else UNKNOWN)
+        return clusters
+
+    def _clusters(self, file: Path, settings: Any, functions: np.ndarray) -> Clusters | None:
+        try:
+            table = self._table(file, settings)
+        except (DatasetError, LedgerError):
+            if self.unit == REPOSITORY:
+                raise
+            return None
+        if self.unit == REPOSITORY:
+            _check_repositories(table, file, settings, functions)
+        return clusters_of(table, functions, self.unit)
+
+    def _table(self, file: Path, settings: Any) -> pa.Table:
+        """The columns that tell clusters."""
+        names = "data", "config", "split", "labels"
+        key = tuple(getattr(settings, name) for name in names)
+        if key not in self._tables:
+            table = find_split(file, settings) if self.data is None else self._given(file, settings)
+            there = [name for name in (COLUMN, TWIN) if name in table.column_names]
+            self._tables[key] = table.select(there)
+        return self._tables[key]
+
+    def _given(self, file: Path, settings: Any) -> pa.Table:
+        table, _ = load_functions(self.data, settings.config, settings.split)
+        if (labels := labels_read(table, settings)) != settings.labels:
+            raise LedgerError(
+                f"{file} is of the labels {settings.labels}, but the data have {labels}: name its own --data"
+            )
+        return table
+
+
+def _check_repositories(table: pa.Table, file: Path, settings: Any, functions: np.ndarray) -> None:
+    """Raise DatasetError if the data do not say of which repository a function is, and LedgerError
+    if `functions` are of fewer than LEAST."""
     if COLUMN not in table.column_names:
         raise DatasetError(
-            f"{name}/{settings.config} does not say of which repository a function is: expected a column `{COLUMN}`, "
-            "as `codesyntax build` writes it; or take intervals over functions, with --cluster function"
+            f"{settings.data}/{settings.config} does not say of which repository a function is: expected a column "
+            f"`{COLUMN}`, as `codesyntax build` writes it; or take intervals over functions, with --cluster function"
         )
-    if (labels := labels_read(table, settings)) != settings.labels:
-        raise LedgerError(
-            f"{file} is of the labels {settings.labels}, but the data have {labels}: name its own --data"
-        )
-    names, numbers = np.unique(
-        np.array(table[COLUMN].to_pylist(), object).astype(str), return_inverse=True
-    )
-    known = np.unique(numbers[functions])
+    known = sorted(set(table[COLUMN].take(pa.array(np.unique(functions))).to_pylist()))
     if len(known) < LEAST:
         raise LedgerError(
-            f"all functions of {file} are of the repository {names[known[0]]}, and intervals over repositories need at "
+            f"all functions of {file} are of the repository {known[0]}, and intervals over repositories need at "
             f"least {LEAST}: run it on functions of several, or take intervals over functions, with --cluster function"
         )
-    return numbers
+
+
+def clusters_of(table: pa.Table, functions: np.ndarray, unit: str | None = None) -> Clusters | None:
+    """The clusters of a split.
+
+    `table`: its rows; `functions`: those that are scored, by their places; `unit`: one of CLUSTERS,
+    by default repositories, if those of `functions` are at least LEAST_REPOSITORIES. None if each
+    function is one, since the data do not say which are near copies.
+    """
+    repositories = _numbers(table, COLUMN)
+    if unit is None:
+        known = 0 if repositories is None else len(np.unique(repositories[functions]))
+        unit = REPOSITORY if known >= LEAST_REPOSITORIES else FUNCTION
+    number = repositories if unit == REPOSITORY else _numbers(table, TWIN)
+    return None if number is None else Clusters(unit, number)
+
+
+def _numbers(table: pa.Table, column: str) -> np.ndarray | None:
+    """The number of each of the different values of a column, in order, (split,); None without
+    it."""
+    if column not in table.column_names:
+        return None
+    values = np.array(table[column].to_pylist(), object).astype(str)
+    return np.unique(values, return_inverse=True)[1]

@@ -20,7 +20,7 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, SubmissionError
-from probing.runs.clusters import read_repositories
+from probing.runs.clusters import FUNCTION, Clusters, reading
 from probing.runs.ledger_file import without
 from probing.runs.records import Count, JsonObject, Record, explain, parse
 from probing.runs.settings import RunSettings, Signature, extent
@@ -43,7 +43,7 @@ class Ledger(Protocol):
     was made, as JSON."""
 
     settings: JsonObject
-    repositories: np.ndarray | None
+    over: Clusters | None
 
     @property
     def INSTRUMENT(self) -> str: ...
@@ -338,11 +338,10 @@ class Result(Record, Generic[L]):
         return result._clustered(file)
 
     def _clustered(self, file: Path) -> Self:
-        """The same, with the repositories of its functions if `probing.runs.clusters` asks for
-        these."""
-        read = read_repositories.get()
-        if read is not None and self.UNIT == "function":
-            self.ledger.repositories = read(file, self.settings, self.ledger.function)
+        """The same, with the clusters that `probing.runs.clusters` asks for."""
+        read = reading.get()
+        if read is not None and self.UNIT == FUNCTION:
+            self.ledger.over = read(file, self.settings, self.ledger.function)
         return self
 
     @classmethod

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.runs.clusters import Clusters
 from probing.stats.intervals import (
     FEW_CLUSTERS,
     Estimate,
@@ -113,8 +114,8 @@ class Hits:
     family; by default this one alone. `redrawn`: system -> its means if it had been chosen anew on
     other data: how much these vary is part of the error of its mean.
 
-    `repositories`: the number of the repository of each function of the split, of which `clusters`
-    are places, if intervals and tests are over these; None: they are over the clusters themselves.
+    `over`: what intervals and tests are over, by functions of the split, of which `clusters` are
+    places; None: they are over the clusters themselves.
     """
 
     clusters: np.ndarray
@@ -124,7 +125,7 @@ class Hits:
     left_out: Collection[str] = field(default=frozenset())
     families: Mapping[tuple[str, str], int] = field(default_factory=dict)
     redrawn: Mapping[str, Redrawn] = field(default_factory=dict)
-    repositories: np.ndarray | None = None
+    over: Clusters | None = None
 
     @classmethod
     def of_rows(
@@ -283,15 +284,14 @@ class Hits:
             places, which = np.unique(positions[group.places], return_inverse=True)
             sums = {system: _added(of_all, which) for system, of_all in group.sums.items()}
             groups[name] = Group(places, _added(group.n, which), sums, group.worth)
-        return replace(self, clusters=clusters, groups=groups, repositories=None)
+        return replace(self, clusters=clusters, groups=groups, over=None)
 
     @cached_property
     def drawn(self) -> Hits:
         """The same by the clusters that intervals and tests are over."""
-        repositories = self.repositories
-        if repositories is None:
+        if self.over is None:
             return self
-        return self.clustered(repositories[self.clusters])
+        return self.clustered(self.over.number[self.clusters])
 
     # ---------------------------------------------------------------------------------------------------------- scores
 
@@ -455,8 +455,8 @@ class Hits:
         header = [self.measures, self.unit, sorted(self.left_out), len(self.clusters)]
         yield repr(header).encode()
         yield self.clusters.astype(np.int64).tobytes()
-        if self.repositories is not None:
-            yield self.repositories[self.clusters].astype(np.int64).tobytes()
+        if self.over is not None:
+            yield self.over.number[self.clusters].astype(np.int64).tobytes()
         for name, group in self.groups.items():
             yield repr([name, len(group.n), group.worth]).encode()
             yield np.array([group.places, group.n], np.int64).tobytes()

@@ -24,6 +24,8 @@ from support.simulations.designs import CLUSTERED, PLAIN, chosen_again, exchange
 
 from probing.evidence import gather
 from probing.evidence.protocols import ONE_GUESS
+from probing.runs.clusters import FUNCTION
+from probing.runs.repositories import clustered_by
 from probing.stats.hits import PERCENT_UNIT
 
 CLUSTERS = (6, 8, 12, 30, 100)
@@ -40,8 +42,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     args = parser.parse_args()
     if args.results:
-        on_results(args.results, args.data, args.draws, args.seed)
-        of_choices(args.results, args.data, args.draws // 10, args.seed)
+        with clustered_by(FUNCTION, args.data):
+            on_results(args.results, args.data, args.draws, args.seed)
+            of_choices(args.results, args.data, args.draws // 10, args.seed)
     else:
         of_clusters(args.draws, args.seed)
         of_designs(args.draws, args.seed)
@@ -69,8 +72,10 @@ def of_designs(draws: int, seed: int) -> None:
     """As hits occur in code."""
     print(f"\n| % of {draws:,} draws | over | {' | '.join(WHAT)} |\n| --- |" + " --- |" * 4)
     for design in (*PLAIN, *CLUSTERED):
-        larger = "twins" if design.twins else "repositories"
-        for over in ("functions", larger) if design in CLUSTERED else ("functions",):
+        unions = ["functions"]
+        if design in CLUSTERED:
+            unions.append("functions, twins as one" if design.twins else "repositories")
+        for over in unions:
             shares = held(design, draws, seed, over == "functions")
             cells = " | ".join(f"{share:.1f}" for share in shares)
             print(f"| {design.name} | {over} | {cells} |", flush=True)

@@ -129,6 +129,7 @@ def test_a_row_is_a_function_with_the_annotators_labels(output, source):
         "func_name": "first",
         "url": "test/one/a.py#L1-L2",
         "language": "python",
+        "twin_of": 0,
     }
     assert edges
     assert (second["id"], second["code"]) == (1, SECOND)

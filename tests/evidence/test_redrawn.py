@@ -11,6 +11,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence.protocols import HELD_OUT, choose, held_out, in_mean
 from probing.evidence.redrawn import REDRAWS, Redrawn, drawn_again
 from probing.instruments.attention.ledger import RankLedger
+from probing.runs.clusters import Clusters
 
 HEADS = 5
 RELATIONS = ["a", "b"]
@@ -63,9 +64,18 @@ def test_functions_are_drawn_or_repositories_or_neither():
     assert drawn_again(some) is None
     assert drawn_again(enough).units == "functions"
     for repositories, units in ((6, "repositories"), (5, "functions")):
-        of = replace(enough, repositories=np.arange(60) % repositories)
+        of = replace(enough, over=Clusters("repository", np.arange(60) % repositories))
         assert drawn_again(of).units == units
-    assert drawn_again(replace(some, repositories=np.arange(39) % 6)).units == "repositories"
+    of_six = Clusters("repository", np.arange(39) % 6)
+    assert drawn_again(replace(some, over=of_six)).units == "repositories"
+
+
+def test_near_copies_are_drawn_together():
+    enough = drawn(0, 80)
+    drawn_twins = drawn_again(replace(enough, over=Clusters("function", np.arange(80) // 2)))
+    assert drawn_twins.units == "functions"
+    assert drawn_twins.clusters.tolist() == (enough.function // 2).tolist()
+    assert drawn_again(replace(enough, over=Clusters("function", np.arange(80) // 3))) is None
 
 
 def test_an_interval_is_as_much_wider_as_the_draws_vary():

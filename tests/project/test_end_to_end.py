@@ -126,7 +126,7 @@ def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
     ]
     edge = "{'relation': Value('string'), 'head': Value('int32'), 'first': Value('int32'), 'last': Value('int32')}"
     assert found["dataset"]["features"] == {
-        "id": "Value('int64')",
+        **dict.fromkeys(("id", "twin_of"), "Value('int64')"),
         **dict.fromkeys(
             ("code", "repo", "path", "func_name", "url", "language"), "Value('string')"
         ),

@@ -38,7 +38,9 @@ def atlas(results, dataset_folder):
 
 @pytest.fixture(scope="module")
 def written(results, dataset_folder, tmp_path_factory):
-    return report([results], tmp_path_factory.mktemp("written") / "report", dataset_folder)
+    return report(
+        [results], tmp_path_factory.mktemp("written") / "report", dataset_folder, cluster="function"
+    )
 
 
 @pytest.fixture

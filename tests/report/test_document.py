@@ -131,17 +131,15 @@ def test_a_picture_drawn_again_has_the_same_bytes():
 
 
 @pytest.mark.parametrize(
-    "over, title, more",
+    "over, title, shown",
     [
-        (True, "Scores, with 95 % intervals.", True),
-        (True, "Scores.", False),
-        (False, "Scores, with 95 % intervals.", False),
+        ("; over b", "Scores, with 95 % intervals.", "Scores, with 95 % intervals; over b."),
+        ("; over b", "Scores.", "Scores."),
+        ("", "Scores, with 95 % intervals.", "Scores, with 95 % intervals."),
     ],
 )
 def test_a_figure_with_intervals_says_that_they_are_over_repositories(
-    over, title, more, monkeypatch
+    over, title, shown, monkeypatch
 ):
-    monkeypatch.setattr(document, "over_repositories", lambda: over)
-    figure = document.Figure("name", title, "alt", "table", lambda: None)
-    assert (figure.title != title) == more
-    assert figure.title.startswith(title)
+    monkeypatch.setattr(document, "over_in_words", lambda: over)
+    assert document.Figure("name", title, "alt", "table", lambda: None).title == shown

@@ -65,4 +65,7 @@ def test_words_say_that_functions_of_few_repositories_have_too_narrow_intervals(
     assert "5 repositories, and too narrow for others" in too_narrow_in_words([few])
     assert "5 and 6 repositories, and too narrow" in too_narrow_in_words([few, enough])
     assert too_narrow_in_words([enough]).endswith("6 repositories: --cluster repository.")
+    assert "of 1 repository, and too narrow" in too_narrow_in_words(
+        [chosen("python", 1, 1, "", origins=1)]
+    )
     assert too_narrow_in_words([unknown]) == ""

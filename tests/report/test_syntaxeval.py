@@ -68,7 +68,9 @@ def probed(tiny_model, dataset_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(masked, tmp_path_factory):
-    return report([masked], tmp_path_factory.mktemp("written") / "report").parent
+    return report(
+        [masked], tmp_path_factory.mktemp("written") / "report", cluster="function"
+    ).parent
 
 
 @pytest.fixture(scope="module")

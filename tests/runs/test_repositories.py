@@ -1,15 +1,17 @@
-"""Intervals and tests over repositories: those of a table whose rows are summed over repositories by hand."""
+"""Intervals and tests over repositories and near copies: those of a table whose rows are summed over them by hand."""
 
 from __future__ import annotations
 
 import datasets
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import probing
 from codesyntax_dataset.errors import DatasetError, LedgerError, UnknownName
 from probing.evidence.gather import find, gather
-from probing.runs.repositories import repositories_of
+from probing.runs.clusters import Clusters, clusters_in_words, reading
+from probing.runs.repositories import clustered_by, clusters_of
 from probing.stats.hits import PERCENT_UNIT, Hits
 
 SYSTEMS = ("model", "rival")
@@ -31,14 +33,12 @@ def table(unit):
     return rows, {"unit": unit}
 
 
-def hits_of(rows, repositories=None, **fields):
+def hits_of(rows, over=None, **fields):
     function, group, n, right = zip(*rows)
     sums = {name: np.array([cells[name] for cells in right]).T for name in SYSTEMS}
     if fields["unit"] == PERCENT_UNIT:
         sums = {name: cells.astype(np.int64) for name, cells in sums.items()}
-    return Hits.of_rows(
-        np.array(function), group, sums, ["first", "last"], n, repositories=repositories, **fields
-    )
+    return Hits.of_rows(np.array(function), group, sums, ["first", "last"], n, over=over, **fields)
 
 
 def summed(rows, repositories):
@@ -68,7 +68,7 @@ def test_they_are_those_of_rows_summed_over_repositories(unit):
     rows, fields = table(unit)
     repositories = np.random.default_rng(1).integers(0, 8, 24)
     drawn, by_hand = (
-        hits_of(rows, repositories, **fields),
+        hits_of(rows, Clusters("repository", repositories), **fields),
         hits_of(summed(rows, repositories), **fields),
     )
     plain = hits_of(rows, **fields)
@@ -109,26 +109,65 @@ def test_scores_of_attention(results, few_functions):
     assert mean.n == expected.n <= len(set(names)) < 40
 
 
-def settings_of(results):
-    return probing.load(results[0]).settings
+def functions_of(repositories, twins=None):
+    columns = {"repo": repositories} | ({} if twins is None else {"twin_of": twins})
+    return pa.table(columns)
+
+
+def test_six_repositories_are_clusters_by_default_and_else_functions_with_near_copies_as_one():
+    several = functions_of([*"abcdef"], [0, 0, 2, 3, 4, 5])
+    every = np.arange(6)
+    assert clusters_of(several, every).unit == "repository"
+    few = clusters_of(several, every[:5])
+    assert few.unit == "function" and few.number.tolist() == [0, 0, 1, 2, 3, 4]
+    assert clusters_of(several, every, "function").unit == "function"
+
+
+def test_without_near_copies_in_the_data_each_function_is_one():
+    assert clusters_of(functions_of([*"abcde"]), np.arange(5)) is None
+
+
+def test_near_copies_are_one_function_in_intervals():
+    rows, fields = table(PERCENT_UNIT)
+    twins = np.arange(24) // 2
+    drawn = hits_of(rows, Clusters("function", twins), **fields).mean("model", "rival")
+    by_hand = hits_of(summed(rows, twins), **fields).mean("model", "rival")
+    assert equal(drawn, by_hand) and drawn.n == 12
+
+
+def read(results, data, functions, unit):
+    """The clusters of functions of a result, and how titles name them."""
+    settings = probing.load(results[0]).settings
+    with clustered_by(unit, data):
+        over = reading.get()(results[0], settings, functions)
+        return over, clusters_in_words()
 
 
 def test_functions_of_one_repository_are_refused(results, few_functions):
-    settings = settings_of(results)
     with pytest.raises(LedgerError, match="intervals over .* at least 2: .* --cluster function"):
-        repositories_of(few_functions, results[0], settings, np.array([0, 0]))
+        read(results, few_functions, np.array([0, 0]), "repository")
+
+
+def without(data, column):
+    rows = datasets.load_dataset(str(data), "python", split="test").remove_columns(column)
+    return datasets.DatasetDict(test=rows)
 
 
 def test_data_without_repositories_are_refused(results, few_functions):
-    settings = settings_of(results)
-    rows = datasets.load_dataset(str(few_functions), "python", split="test").remove_columns("repo")
     with pytest.raises(DatasetError, match="expected a column `repo`"):
-        repositories_of(datasets.DatasetDict(test=rows), results[0], settings, np.arange(2))
+        read(results, without(few_functions, "repo"), np.arange(2), "repository")
+
+
+def test_older_data_do_not_know_near_copies_and_titles_say_so(results, few_functions):
+    older = read(results, without(few_functions, "twin_of"), np.arange(2), None)
+    assert older == (None, "functions, of which near copies are unknown")
 
 
 def test_other_data_are_refused(results, dataset_folder):
     with pytest.raises(LedgerError, match="name its own --data"):
-        repositories_of(dataset_folder, results[0], settings_of(results), np.arange(2))
+        read(results, dataset_folder, np.arange(2), "repository")
+    over, words = read(results, dataset_folder, np.arange(2), None)
+    assert over is None and "near copies are unknown" in words
 
 
 def test_another_cluster_is_refused(results):

@@ -88,10 +88,8 @@ def test_shards_give_the_bytes_of_one_process(
         assert not list(folder.glob(".*"))
     assert sum("has nothing to run" in message for message in caplog.messages) == 1 + 2
     assert sum(len(left_in(folder)) for folder in {*folders}) == 6 + 5
-    assert [result.settings.config for result in merge(folders, place / "merged")] == [
-        "java",
-        "python",
-    ]
+    merged = merge(folders, place / "merged")
+    assert sorted(result.settings.config for result in merged) == ["java", "python"]
     assert left_in(place / "merged") == whole
 
 

@@ -118,9 +118,8 @@ def hits(result: ToyResult) -> Hits:
     rows = result.ledger.rows
     whole = {"model": rows["whole"][None]}
     names = result.ledger.group_names
-    repositories = result.ledger.repositories
     return Hits.of_rows(
-        rows["function"], names, whole, ["whole"], rows["tokens"], repositories=repositories
+        rows["function"], names, whole, ["whole"], rows["tokens"], over=result.ledger.over
     )
 
 

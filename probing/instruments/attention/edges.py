@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from probing.runs.clusters import Clusters
+
 EDGE_COLUMNS = ("function", "relation", "head", "first", "last", "tokens")
 
 
@@ -18,7 +20,7 @@ class EdgeTable:
 
     `function`: the position of the edge's function in its split; `relation`: an index into
     `relations`; `head`, `first`, `last`: token indices, `last` inclusive; `tokens`: the number of
-    tokens of the function. Each int32 (E,). `repositories`: as in `probing.stats.hits.Hits`.
+    tokens of the function. Each int32 (E,). `over`: as in `probing.stats.hits.Hits`.
     """
 
     relations: list[str]
@@ -28,7 +30,7 @@ class EdgeTable:
     first: np.ndarray
     last: np.ndarray
     tokens: np.ndarray
-    repositories: np.ndarray | None = field(default=None, kw_only=True)
+    over: Clusters | None = field(default=None, kw_only=True)
 
     @classmethod
     def from_rows(
@@ -81,7 +83,7 @@ class EdgeTable:
         return EdgeTable([self.relations[name] for name in number[rank]], **columns), order
 
     @property
-    def columns(self) -> dict[str, np.ndarray]:
+    def columns(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in EDGE_COLUMNS}
 
 
@@ -89,7 +91,7 @@ def stacked(tables: Sequence[EdgeTable]) -> EdgeTable:
     """The concatenated edges of tables, with all their relations."""
     names = {name: None for table in tables for name in table.relations}
     numbers = {name: number for number, name in enumerate(names)}
-    columns = {
+    columns: dict[str, Any] = {
         name: np.concatenate([getattr(table, name) for table in tables]) for name in EDGE_COLUMNS
     }
     columns["relation"] = np.concatenate(

@@ -64,7 +64,7 @@ class RankLedger(EdgeTable):
         ranks: uint8 (rules, E, layers, heads), rules in the order of RULES, 0 is best, 255 is 255
             or worse; in memory or made when they are needed.
         settings: how the ledger was made, as JSON.
-        repositories: the repository of each function, where intervals are over repositories.
+        over: what intervals are over.
 
     Examples:
         >>> import probing
@@ -187,7 +187,7 @@ class RankLedger(EdgeTable):
             **edges.columns,
             ranks=ranks,
             settings=settings,
-            repositories=edges.repositories,
+            over=edges.over,
         )
 
     @classmethod
@@ -254,7 +254,9 @@ class RankLedger(EdgeTable):
             layers = header["layers"]
             heads = header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
-            columns = {name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS}
+            columns: dict[str, Any] = {
+                name: _as_int32(table[name].combine_chunks()) for name in _NUMBERS
+            }
             names = relation.dictionary.to_pylist()
             if min(layers, heads) < 1 or not all(map(is_name, names)):
                 raise ValueError("fields that are empty or no names")

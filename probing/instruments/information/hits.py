@@ -31,7 +31,7 @@ def hits(result: InformationResult) -> dict[str, Hits]:
     bits = {choice: (rows[f"{choice}_bits"] - floor)[None] for choice in (WORDS, BOTH)}
     top1_hits = {finder: (rows[f"{finder}_rank"] == 0)[None].astype(np.int64) for finder in FINDERS}
     functions = rows["function"]
-    repositories = result.ledger.repositories
+    over = result.ledger.over
     return {
         "bits": Hits.of_rows(
             functions,
@@ -40,9 +40,7 @@ def hits(result: InformationResult) -> dict[str, Hits]:
             ("bits",),
             unit="bits",
             left_out=left_out,
-            repositories=repositories,
+            over=over,
         ),
-        "uas": Hits.of_rows(
-            functions, names, top1_hits, ("uas",), left_out=left_out, repositories=repositories
-        ),
+        "uas": Hits.of_rows(functions, names, top1_hits, ("uas",), left_out=left_out, over=over),
     }

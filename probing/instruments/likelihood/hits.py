@@ -48,7 +48,7 @@ def of_pairs(result: PreferenceResult) -> Hits:
         SCORES,
         weights,
         weighted=True,
-        repositories=ledger.repositories,
+        over=ledger.over,
         left_out=few,
     )
 
@@ -67,7 +67,7 @@ def of_surprisal(result: SurprisalResult) -> dict[str, Hits]:
             _bits(ledger.rows),
             GAINS,
             unit="bits",
-            repositories=ledger.repositories,
+            over=ledger.over,
             left_out=few,
         )
     return measured

@@ -53,7 +53,7 @@ def hits(result: MaskResult) -> dict[str, Hits]:
             (outcome,),
             unit=UNITS[outcome],
             families={BOTH_ARMS: TESTED},
-            repositories=result.ledger.repositories,
+            over=result.ledger.over,
         )
     return measured
 

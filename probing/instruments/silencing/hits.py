@@ -38,7 +38,7 @@ def hits(result: SilencingResult) -> Hits:
         {system: column[None] for system, column in zip(SYSTEMS, predictions)},
         ("log_probability",),
         unit="nats",
-        repositories=ledger.repositories,
+        over=ledger.over,
     )
 
 
