@@ -405,9 +405,9 @@ def _learned(seen: Surroundings, edges: SeenEdges, direction: str) -> _Rankers:
         chosen = np.sort(chosen[np.argsort(drawn[chosen])[:MOST_EDGES]])
         if len(chosen):
             some = edges.take(chosen)
-            first[name], _, of_last = _asked(some, direction)
+            first[name], _, at_last = _asked(some, direction)
             if not np.array_equal(some.first, some.last):
-                last[name] = of_last
+                last[name] = at_last
     of_first = _rankers(seen, first, direction)
     of_last = of_first | _rankers(seen, last, direction)
     return {name: (ranker, of_last[name]) for name, ranker in of_first.items()}
