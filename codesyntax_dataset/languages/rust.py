@@ -48,6 +48,7 @@ TABLE = Table(
             lambda assigned: assigned[0].replace(b"..", b"__"),
         ),
     ),
+    suspect=re.compile(rb"\.\.|\bbreak\b|[-*!&]\s*return\b|\}\s*\["),
     refused="""
         (assignment_expression left: [(unary_expression) (reference_expression) (binary_expression)] @refused
           (#match? @refused "[.][.]$")) ; `g(-..=a)`

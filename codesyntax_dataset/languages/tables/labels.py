@@ -428,6 +428,7 @@ class Labels:
         brackets, flat, chains = self.table.brackets, self.table.flat, self.table.chains
         strings = self._strings if interpolated else frozenset()
         trailing = self.table.trailing
+        data, first, last, signs, joined = tree.data, tree.start, tree.end, tree.signs, tree.joined
         operators, inserted = self.table.operators, frozenset(tree.inserted)
         rivals = operators.rivals if operators and tree.error is None else {}
         walk = _Walk([], [], [], set(), set(), tree.signs, [], [], {})
@@ -440,14 +441,19 @@ class Labels:
                 continue
             children: Sequence[tree_sitter.Node | _Span]
             kind, start, end = node.type, node.start_byte, node.end_byte
-            if start in inserted and end > start and inserted.issuperset(range(start, end)):
+            if (
+                inserted
+                and start in inserted
+                and end > start
+                and inserted.issuperset(range(start, end))
+            ):
                 continue
-            if tree.start <= start and end <= tree.end:
+            if first <= start and end <= last:
                 begin = len(leaves)
-                if kind in trailing:
+                if trailing and kind in trailing:
                     walk.trailing[end] = begin
                 if kind in whole:
-                    children = self._interpolated(node, tree.data) if kind in strings else ()
+                    children = self._interpolated(node, data) if kind in strings else ()
                 elif node.is_extra and not node.is_error and kind not in COUNTED:
                     walk.comments.append(node)
                     continue
@@ -461,17 +467,17 @@ class Labels:
                 else:
                     children = node.children
                 if kind in text and not children:
-                    leaves.extend(_stripped(tree.data, start, end))
+                    leaves.extend(_stripped(data, start, end))
                 elif not children and end > start:
-                    if tree.joined and (pieces := tree.joined.get(tree.place(start))):
+                    if joined and (pieces := joined.get(tree.place(start))):
                         moved = start - tree.place(start)
-                        spans = [(first + moved, last + moved) for first, last in pieces[0]]
+                        spans = [(left + moved, right + moved) for left, right in pieces[0]]
                         leaves.extend(spans)
                         if pieces[1]:
-                            opening.update(first for first, _ in spans[:-1])
-                    elif tree.signs and {end - 1, end} & tree.signs:
-                        name = end - (end - 1 in tree.signs)
-                        leaves.extend([(start, name), (name, end + (end in tree.signs))])
+                            opening.update(left for left, _ in spans[:-1])
+                    elif signs and {end - 1, end} & signs:
+                        name = end - (end - 1 in signs)
+                        leaves.extend([(start, name), (name, end + (end in signs))])
                     else:
                         leaves.append((start, end))
                 groups = kind in brackets and _groups(node.children)
@@ -493,7 +499,7 @@ class Labels:
                         walk.competing.append(node)
                     if (
                         kind in operators.continued
-                        and (line_break := operators.line_break(node, tree.data)) is not None
+                        and (line_break := operators.line_break(node, data)) is not None
                     ):
                         walk.breaks.append(line_break)
                 if parent in parents and (parent, kind) in inside:
@@ -528,7 +534,7 @@ class Labels:
         return [*pieces, *_stripped(data, start, string.end_byte)]
 
     def _edges(self, walk: _Walk) -> Iterator[Edge]:
-        opening, closing, signs = walk.opening, walk.closing, walk.signs
+        opening, closing, signs, trailing = walk.opening, walk.closing, walk.signs, walk.trailing
         starts = [start for start, _ in walk.leaves]
         ends = [end for _, end in walk.leaves]
         first_at = {start: index for index, start in enumerate(starts)}
@@ -570,8 +576,8 @@ class Labels:
                         while starts[head] in opening:
                             head += 1
                     begin, end = first_of(nodes[0]), last_of(nodes[-1])
-                    while walk.trailing and walk.trailing.get(ends[end], 0) > begin:
-                        end = walk.trailing[ends[end]] - 1
+                    while trailing and trailing.get(ends[end], 0) > begin:
+                        end = trailing[ends[end]] - 1
                     if head < begin <= end:
                         yield Edge(relation, head, begin, end)
 
