@@ -211,7 +211,12 @@ class _Reader:
         self._claimed: Counter[tuple[str, str]] = Counter()
         self._own: dict[tuple, BoardRow | CodeSyntaxError] = {}
         self._whole: dict[str, Any] = {}
-        self._labels = cache(lambda config, split: read_functions(data, config, split).labels)
+        self._split = cache(self._labels_and_size)
+
+    def _labels_and_size(self, config: str, split: str) -> tuple[str, int]:
+        """Of a split of the data."""
+        functions = read_functions(self.data, config, split)
+        return functions.labels, len(functions.table)
 
     def add(self, found: list[Found]) -> None:
         """Read what was found, the newest first."""
@@ -275,7 +280,7 @@ class _Reader:
 
     def _labels_of(self, made: JsonObject) -> list[str]:
         """The labels of the data, of the configs and splits of ledgers that were `made` so."""
-        return [self._labels(each["settings"]["config"], split) for split, each in made.items()]
+        return [self._split(each["settings"]["config"], split)[0] for split, each in made.items()]
 
     def _place(self, *key: Any) -> Path:
         return self.folder / f"{cache_dir.key(key)}.npz"
@@ -295,7 +300,7 @@ class _Reader:
             "instrument": result.instrument,
             "model": model,
             "signature": result.signature,
-            "functions": result.functions,
+            "functions": self._split(result.settings.config, result.settings.split)[1],
             "table": submission.table,
             "made": submission.made,
             "labels": [each.settings.labels for each in submission.results.values()],

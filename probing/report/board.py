@@ -98,10 +98,10 @@ def _anchor(table: BoardTable) -> str:
 
 
 def _title(table: BoardTable) -> str:
-    row, shared = table.rows[0], table.shared
+    shared = table.shared
     result = INSTRUMENTS[shared["instrument"]].result
     units = f"{result.UNIT}s" if result.UNIT != "function" else language_of(shared["config"]).units
-    total = row.about["functions"] + sum(row.made["skips"].values())
+    total = table.rows[0].about["functions"]
     named = [shared["config"], shared["instrument"], shared.get("direction", "")]
     return f"{', '.join(filter(None, named))}: {total:,} {units}"
 

@@ -25,6 +25,7 @@ from probing.models.location import TINY, TINY_DECODER
 from probing.publish import board
 from probing.publish.board import MOST_CLAIMED, read
 from probing.report.board import save as save_board
+from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 from probing.stats.intervals import ranks_of
 
@@ -318,6 +319,20 @@ def of_other_relations(results):
 def of_half_the_edges(results):
     ledger = results["test"].ledger
     return {**results, "test": ProbeResult.from_ledger(ledger.take(np.arange(0, len(ledger), 2)))}
+
+
+def test_a_title_counts_what_is_in_the_data(results, data, tmp_path):
+    """Whatever a submission says that its model did not read."""
+    sent = named(results, "user/odd")
+    skips = {"more than 48 sub-tokens": 10**6}
+    for split, result in sent.items():
+        ledger = result.ledger
+        ledger = dataclasses.replace(ledger, settings={**ledger.settings, "skips": skips})
+        sent[split] = ProbeResult.from_ledger(ledger)
+    save(sent, tmp_path / "sent")
+    page = save_board(read([tmp_path / "sent"], data), tmp_path / "board").read_text()
+    (size,) = re.findall(r"<h2[^>]*>python, attention, head-to-dependent: (.*?) functions", page)
+    assert size == str(len(read_functions(data, "python", "test").table))
 
 
 def set_to(**settings):
