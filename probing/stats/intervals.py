@@ -50,7 +50,7 @@ _ROUNDING = 1e-9
 _NOTHING = 1e-12
 """Means up to this are 0, but for rounding."""
 
-_AT_ONCE = 1 << 17
+_DIFFERENCES_AT_ONCE = 1 << 17
 """Numbers of differences that are in memory at a time."""
 
 _DECIMALS = 8
@@ -410,7 +410,9 @@ def ranks_of(shares: np.ndarray) -> list[tuple[int, int]]:
     ahead, behind = order[np.array(np.triu_indices(number, 1))]
     p = [
         paired_p(np.round(shares[ahead[some]] - shares[behind[some]], _DECIMALS))
-        for some in np.array_split(np.arange(len(ahead)), 1 + len(ahead) * clusters // _AT_ONCE)
+        for some in np.array_split(
+            np.arange(len(ahead)), 1 + len(ahead) * clusters // _DIFFERENCES_AT_ONCE
+        )
     ]
     separate = rejected(np.concatenate(p))
     best = 1 + np.bincount(behind[separate], minlength=number)
