@@ -81,7 +81,9 @@ TABLE = Table(
         ),
     ),
     text=frozenset({"text"}),  # outside of PHP
-    soft=re.compile(rb"(?<![\w$>\\:])(?:(?i:enum)(?=\s*(?:::|;))|readonly(?=\s*\())"),
+    soft=re.compile(
+        rb"(?<![\w$>\\:])(?:(?i:binary|bool(?:ean)?|double|enum|float|int(?:eger)?|object|string|unset)(?=\s*(?:::|;))|readonly(?=\s*\())"
+    ),
     enclosed=(
         re.compile(  # `clone -$a`, `(int) match ($a) { }`
             rb"(?:\bclone|\((?:array|bool|float|int|object|string)\))\s+"

@@ -279,6 +279,8 @@ READ = {
         "function f() { enum::a(); readonly($b); return $c->enum; }",
         "function f() { new class { use A, B { A::c insteadof B; B::c as d; } }; }",
         "function f() { foreach ($s as $k => $x); }",
+        "function f() { return A::$$b + A::${$c} + A::$d + A::E; }",
+        "function f() { x($a, String::A, Int::b(), new Float(Object::$c), (binary) Binary::D); }",
         "function f() { $x = clone -$a; $y = clone $b = c($d); $z = (bool) include 'a' . e(); }",
         "function f() { $x = clone match ($a) { 1 => b(), 2 => c() }; $y = $d instanceof E instanceof $g; }",
     ],

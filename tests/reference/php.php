@@ -233,7 +233,9 @@ class Edges extends PhpParser\NodeVisitorAbstract
                 $this->add('Attribute:value->attr', $this->span($node->var), $this->span($node->name));
                 break;
             case $node instanceof Expr\StaticPropertyFetch || $node instanceof Expr\ClassConstFetch:
-                $this->add('Attribute:value->attr', $this->span($node->class), $this->span($node->name));
+                $variable = $node->name instanceof Expr; // `A::$$b`, of which the tree has `$b`
+                $name = $variable ? [$this->span($node->class)[1] + 2, $node->getEndFilePos() + 1] : $this->span($node->name);
+                $this->add('Attribute:value->attr', $this->span($node->class), $name);
                 break;
             case $node instanceof Expr\MethodCall || $node instanceof Expr\NullsafeMethodCall:
                 $this->add('Attribute:value->attr', $this->span($node->var), $this->span($node->name));
