@@ -24,7 +24,7 @@ from support.simulations.planted_heads import functions
 from codesyntax_dataset.errors import ArgumentError, UnknownName
 from probing import carry
 from probing.instruments.silencing.hits import BEST, MATCHED, WHOLE
-from probing.instruments.silencing.losses import hits, losses_by_share, system_of
+from probing.instruments.silencing.losses import Lost, hits, losses_by_share, system_of
 from probing.instruments.silencing.sets import (
     DELIMITER,
     DUPLICATE,
@@ -40,6 +40,7 @@ from probing.instruments.silencing.sets import (
 from probing.report.carrying import carrying_parts
 from probing.report.document import Figure
 from probing.runs.session import Session
+from probing.stats.intervals import Estimate
 
 RELATION = "If:if->body"
 COPIER = 2
@@ -247,6 +248,16 @@ def test_matched_sets_that_cost_or_carry_as_much_are_counted(result):
     (told, _) = [lost for lost in of_share.matrix if lost.seeker == RELATION]
     assert told.stands_out
     assert not any(lost.stands_out for lost in of_own.matrix if lost.column == told.column)
+
+
+@pytest.mark.parametrize(
+    "value, p, costlier, stands_out",
+    [(1.0, 0.01, 0, True), (1.0, 0.01, 1, False), (1.0, 0.06, 0, False), (-1.0, 0.01, 0, False)],
+)
+def test_what_stands_out_costs_more_than_each_matched_set(value, p, costlier, stands_out):
+    difference = Estimate(value, value - 0.5, value + 0.5, p, 10)
+    lost = Lost(RELATION, 5, "loop", True, difference, 0.1, 0.1, costlier, difference, 0.2)
+    assert lost.stands_out == stands_out
 
 
 @pytest.mark.slow
