@@ -275,9 +275,9 @@ def results(metavar: str) -> Callable[..., Callable]:
     unless there is nothing else.
     """
 
-    def chosen(_context: object, _parameter: object, paths: FilesOrFolders) -> FilesOrFolders:
+    def but_analyses(_context: object, _parameter: object, paths: FilesOrFolders) -> FilesOrFolders:
         return tuple(path for path in paths if not path.name.endswith(".errors.json")) or paths
 
     return click.argument(
-        "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=chosen
+        "results", metavar=metavar, nargs=-1, required=True, type=ANY_PATH, callback=but_analyses
     )

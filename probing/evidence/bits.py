@@ -24,10 +24,10 @@ def bits_and_bytes(function: TokenizedFunction, scores: np.ndarray) -> np.ndarra
     """The bits and bytes of each unit of a function: (T, 2). `scores`: the log-probabilities of its
     sub-tokens, in nats."""
     widths = [len(character.encode()) for character in function.code.text]
-    place = np.append(0, np.cumsum(widths))
+    byte_of = np.append(0, np.cumsum(widths))
     ends = np.append(0, np.array([token.end for token in function.code.tokens]))
-    units = place[np.maximum.accumulate(ends)]
-    until = place[np.maximum.accumulate(function.ends)]
+    units = byte_of[np.maximum.accumulate(ends)]
+    until = byte_of[np.maximum.accumulate(function.ends)]
     unscored = len(function.ends) - len(scores)
     paid = np.cumsum(np.append(np.zeros(unscored), -scores / np.log(2)))
     # several sub-tokens of one character end at once: the last one has paid for all

@@ -38,7 +38,7 @@ from probing.instruments.likelihood import hits as likelihood
 from probing.instruments.likelihood.result import SCORES, UNKNOWN
 from probing.instruments.masking import hits as masking
 from probing.instruments.masking.result import OUTCOMES
-from probing.runs.data import pairs, read_functions
+from probing.runs.data import pair_rows, read_functions
 from probing.stats.hits import Group, Hits
 
 TEST = ("test",)
@@ -238,7 +238,7 @@ SURFACE_RIVAL = "surface rival"
 def _pairs_in(data: Any, settings: Any) -> list[tuple[str, str]]:
     """The phenomenon and the repository of each pair."""
     read = read_functions(data, settings.config, settings.split)
-    return [(row["phenomenon"], row["repo"]) for row in pairs(read.table, None)]
+    return [(row["phenomenon"], row["repo"]) for row in pair_rows(read.table, None)]
 
 
 def _of_pairs(results: Results, whole: list[tuple[str, str]]) -> Means:

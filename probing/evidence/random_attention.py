@@ -41,7 +41,7 @@ def random_attention(
     return RankLedger.of(edges, ranks, settings)
 
 
-def by_relation(edges: Edges, direction: str) -> dict[str, np.ndarray]:
+def expected_by_relation(edges: Edges, direction: str) -> dict[str, np.ndarray]:
     """The expected score of one head of random attention on each relation: percent, by MEASURES
     (M,).
 

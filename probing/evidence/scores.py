@@ -37,7 +37,7 @@ from probing.evidence.protocols import (
     apply,
     choose,
 )
-from probing.evidence.random_attention import by_relation, random_attention
+from probing.evidence.random_attention import expected_by_relation, random_attention
 from probing.instruments.information import hits as information
 from probing.instruments.information.result import BOTH, WORDS, InformationResult
 from probing.instruments.likelihood import hits as likelihood
@@ -331,7 +331,7 @@ def _at_random(first: Evidence, about: Row, heads: int) -> Iterator[Row]:
         name: cells + (0, number % heads) for number, name in enumerate(chosen_on_validation)
     }
     heads_of = {PUBLISHED: choose(scored), HELD_OUT: any_heads}
-    by_chance = by_relation(test, direction)
+    by_chance = expected_by_relation(test, direction)
     for protocol in PUBLISHED_FIRST:
         chosen = first.hits[protocol]
         cells_of = {**about, "protocol": protocol, "chosen": f"best of {heads} heads"}

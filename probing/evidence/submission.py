@@ -103,7 +103,7 @@ def submissions_in(paths: Paths) -> list[Submission]:
     """
     files = by_instrument(paths)
     probed = files.pop(ATTENTION)
-    found = [
+    submissions = [
         Submission({"test": pair.test, "validation": pair.validation}, pair.files)
         for pair in (find(probed) if probed else [])
     ]
@@ -113,8 +113,8 @@ def submissions_in(paths: Paths) -> list[Submission]:
         for file in of_instrument:
             result = INSTRUMENTS[name].result.load(file)
             split = result.settings.split
-            found.append(Submission({split: result}, {split: file}))
-    return found
+            submissions.append(Submission({split: result}, {split: file}))
+    return submissions
 
 
 def headline_of(instrument: Any) -> Headline:

@@ -332,7 +332,9 @@ class _Runner(NamedTuple):
             verification.checks.append(_check_reference(settings.model, ours.settings.revision))
             if verification.checks[-1].passed:
                 verification.reference = verification.checks[-1].finding
-        parsers = [getattr(made.run, "parser", None) for made in (provenance, ours)]
+        parsers = [
+            getattr(provenance_of.run, "parser", None) for provenance_of in (provenance, ours)
+        ]
         if len({*parsers}) > 1:
             installed = f"the trees are from {parsers[0]}, but {parsers[1]} is installed"
             verification.check("parser", None, f"{installed}: install the former")
@@ -412,7 +414,7 @@ def _check_counts(theirs: Any, ours: Any) -> Criterion:
     """Check the settings, the family, and what was counted before the model ran: what it could not
     read, or what was chosen."""
     for name in type(ours).model_fields:
-        parts = [getattr(made, name) for made in (theirs, ours)]
+        parts = [getattr(side, name) for side in (theirs, ours)]
         if name == "settings":
             parts = [part.model_dump(exclude=_RUN_HERE) for part in parts]
         elif name == "run":

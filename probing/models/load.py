@@ -247,7 +247,7 @@ def _of_files(
     model: str, revision: str | None, with_head: bool, eager: bool, dtype: str, max_length: int
 ) -> tuple[Loaded, Head | None]:
     """A model from its files; of a head, no weights may be missing."""
-    files = described(model, revision)
+    files = described_model(model, revision)
     # the names of an adapter's weights are those in a model with its head
     head = _head_of(files.config, files.name) if with_head or files.adapter else None
     with loading(model), quiet(files.name):
@@ -372,7 +372,7 @@ _WRONG_SPLIT = "fix_mistral_regex"
 trained with: transformers tells them, and says to use it."""
 
 
-def described(model: str, revision: str | None) -> Described:
+def described_model(model: str, revision: str | None) -> Described:
     """The configuration and tokenizer of a model; of a GGUF file, after it was converted."""
     with loading(model), quiet(model) as warnings:
         source, quantization = locate(model, revision), ""

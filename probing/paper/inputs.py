@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import CodeSyntaxError
-from probing.models.load import described
+from probing.models.load import described_model
 from probing.models.location import loading
 
 CONFIGS = {
@@ -119,6 +119,6 @@ def _models_by_language(values: Sequence[str]) -> dict[str, list[Model]]:
 
 def _described_model(location: str) -> Model:
     with loading(location):
-        model = described(location, None)
+        model = described_model(location, None)
     reads = getattr(model.tokenizer, "language", None)
     return Model(location, model.name, reads)

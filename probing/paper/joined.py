@@ -138,6 +138,6 @@ NOTHING_RUN = "Empty: the table of inputs says why."
 NUMBERS = "numbers"
 
 
-def numbers(frame: Frame) -> Table:
+def every_number(frame: Frame) -> Table:
     """All numbers of a study beside ours: a file."""
     return Table(NUMBERS, "", [*map(Column, frame.columns)], frame.to_numpy().tolist())

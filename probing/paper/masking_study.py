@@ -27,7 +27,7 @@ from probing.instruments.masking.hits import ARMS, T0, T1, hits
 from probing.instruments.masking.masking import PUBLISHED
 from probing.instruments.masking.result import SIMILARITIES, MaskResult
 from probing.paper.inputs import Inputs
-from probing.paper.joined import NOTHING_RUN, Frame, ScoreRow, beside_paper, numbers, pivot
+from probing.paper.joined import NOTHING_RUN, Frame, ScoreRow, beside_paper, every_number, pivot
 from probing.report import figures, specs
 from probing.report.document import COLOURED, Figure, Part, Section, tested_cell
 from probing.report.figures import COLOURS, INK, Dots
@@ -258,7 +258,7 @@ def sections(study: Study) -> list[Section]:
     summary: list[Part] = [about, specs.table("inputs", _study_inputs(study))]
     effects = [_figure_3(by_type), specs.text("artefact"), tables["effects"]]
     return [
-        Section("summary", "What was measured", summary, drawn=[numbers(study.frame)]),
+        Section("summary", "What was measured", summary, drawn=[every_number(study.frame)]),
         Section(
             "similarities",
             "Figure 2 and Table 2. Similarities",

@@ -78,7 +78,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     for kind, system in zip(BASELINES, BASELINE_SYSTEMS):
         if system in paper.scores(language, "first"):
             ranks = baselines if kind == BEST_BASELINE else only_kind(baselines, kind)
-            rows += _mean_rows(config, system, ranks)
+            rows += _rows_of_means(config, system, ranks)
     for row in _relation_rows(config, OFFSET, only_kind(baselines, "offset")):
         (offset, *_) = picks.names("offset", row.rule, row.group) or ["-"]
         rows.append(row._replace(chosen=str(offset)))
@@ -88,7 +88,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
         system = system_name(name, language)
         models[system] = ProbedModel(name, result.settings.direction, result.signature)
         ranks = result.ledger if functions is None else result.ledger.only(functions)
-        rows += [*_mean_rows(config, system, ranks), *_relation_rows(config, system, ranks)]
+        rows += [*_rows_of_means(config, system, ranks), *_relation_rows(config, system, ranks)]
     return Measured(models, rows)
 
 
@@ -115,7 +115,7 @@ def _common_functions(
     return functions
 
 
-def _mean_rows(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
+def _rows_of_means(config: str, system: str, ranks: RankLedger) -> Iterator[ScoreRow]:
     """The means over relations at all k of the paper."""
     for rule in RULES:
         scores = score(ranks.counts(), KS, rule)["scores"]

@@ -20,7 +20,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from probing.evidence.scores import MEAN
 from probing.paper.cases import SHORT_FUNCTION
 from probing.paper.inputs import CODE, CONFIGS, NATURAL
-from probing.paper.joined import NOTHING_RUN, NUMBERS, Frame, numbers, pivot
+from probing.paper.joined import NOTHING_RUN, NUMBERS, Frame, every_number, pivot
 from probing.paper.measured import (
     BASELINE_SYSTEMS,
     BASELINES_ONLY,
@@ -79,7 +79,7 @@ def sections(reproduction: Reproduction) -> list[Section]:
     about = specs.text("reproduced", source=paper.source())
     summary: list[Part] = [about, specs.table("inputs", _inputs(reproduction))]
     return [
-        Section("summary", "What was measured", summary, drawn=[numbers(reproduction.frame)]),
+        Section("summary", "What was measured", summary, drawn=[every_number(reproduction.frame)]),
         Section("tables", "Tables", sections=parts[False]),
         Section("figures", "Figures", sections=parts[True]),
     ]

@@ -88,7 +88,7 @@ class BoardRow:
             cell = name, tuple(measure) if isinstance(measure, list) else measure
             means[cell] = Estimate(*own)
             differences[cell] = Estimate(*difference)
-        slim = {name: of for name, of in about.items() if name not in ("scores", "chosen")}
+        slim = {name: value for name, value in about.items() if name not in ("scores", "chosen")}
         return cls(file, kept, slim, means, differences, **more)
 
     @property

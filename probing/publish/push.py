@@ -204,16 +204,16 @@ GRADIO = "6.31.0"
 def lm_eval_tasks(repo: str, files: Collection[str]) -> dict[str, bytes]:
     """Path -> content of the task of each config of minimal pairs that has a split `test` among the
     files of a dataset, which is published as `repo`."""
-    configs = [config for config in _of_pairs() if f"{config}/test.parquet" in files]
+    configs = [config for config in _for_pairs() if f"{config}/test.parquet" in files]
     return {_path(config): _task(repo, config) for config in configs}
 
 
 def lm_eval_files() -> frozenset[str]:
     """The path of every task that a dataset may have."""
-    return frozenset(map(_path, _of_pairs()))
+    return frozenset(map(_path, _for_pairs()))
 
 
-def _of_pairs() -> list[str]:
+def _for_pairs() -> list[str]:
     return [config for config in sorted(CONFIGS) if variant_of(config).pairs]
 
 

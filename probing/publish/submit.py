@@ -196,12 +196,12 @@ def _results_of(results: Paths, model: str) -> list[Submission]:
 
     Raises LedgerError for several models, none of which is named so.
     """
-    found = submissions_in(results)
-    names = sorted({each.settings.model for each in found})
+    submissions = submissions_in(results)
+    names = sorted({each.settings.model for each in submissions})
     if len(names) < 2:
-        return found
+        return submissions
     meant = {model.lower(), model.lower().rpartition("/")[2]}
-    if chosen := [each for each in found if each.settings.model.lower() in meant]:
+    if chosen := [each for each in submissions if each.settings.model.lower() in meant]:
         return chosen
     raise LedgerError(
         f"these results are of {', '.join(names)}, and none is of {model}: name the results of one model"
@@ -214,9 +214,9 @@ def _complete(results: Paths, model: str) -> list[Submission]:
     Raises LedgerError for functions or masks other than those of a task, several precisions, and
     two results for one task; SubmissionError for what no board takes, such as a partial run.
     """
-    found = _results_of(results, model)
+    submissions = _results_of(results, model)
     seen: dict[tuple, Path] = {}
-    for each in found:
+    for each in submissions:
         each.check()
         for split, result in each.results.items():
             _check_asked(each.files[split], result.settings, each.headline.asks(result.settings))
@@ -229,12 +229,12 @@ def _complete(results: Paths, model: str) -> list[Submission]:
                 f"{seen[task]} and {file} are both of {' '.join(filter(None, task))}: name one of them"
             )
         seen[task] = file
-    precisions = {each.settings.dtype for each in found if hasattr(each.settings, "dtype")}
+    precisions = {each.settings.dtype for each in submissions if hasattr(each.settings, "dtype")}
     if len(precisions) > 1:
         raise LedgerError(
             f"results of different precisions, {' and '.join(sorted(precisions))}: submit results of one precision"
         )
-    return found
+    return submissions
 
 
 def _check_asked(file: Path, settings: Any, asked: Mapping[str, Any]) -> None:

@@ -268,7 +268,9 @@ def _group_lines(table: BoardTable, means: Means) -> Iterator[RowRecord]:
         lines: list[tuple[float, RowRecord]] = []
         for group, hits in sorted(firsts.items()):
             of_means = {
-                name: of[number][group] for name, of in every.items() if group in of[number]
+                name: cells[number][group]
+                for name, cells in every.items()
+                if group in cells[number]
             }
             cells = hits.groups[group]
             line = {

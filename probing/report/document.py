@@ -44,7 +44,7 @@ RowRecord = dict[str, Any]
 """A row of a table by names: what its columns make their cells of."""
 
 
-def separated(p: float) -> bool:
+def is_separated(p: float) -> bool:
     """True if a test separates a difference from 0."""
     return p <= ALPHA
 
@@ -54,7 +54,7 @@ def verdict(cell: Cell) -> str:
     tested."""
     if not isinstance(cell, (list, tuple)) or _missing(cell[3]):
         return ""
-    return "not significant" if not separated(cell[3]) else "higher" if cell[0] > 0 else "lower"
+    return "not significant" if not is_separated(cell[3]) else "higher" if cell[0] > 0 else "lower"
 
 
 def in_cell(value: Any, kind: Kind) -> Cell:

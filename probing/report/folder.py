@@ -27,7 +27,7 @@ from probing.report.document import (
     prose,
 )
 from probing.report.figures import as_file, for_page
-from probing.report.pages import environment, filled, text_environment
+from probing.report.pages import environment, filled_page, text_environment
 
 FIGURE_FORMATS = {"latex": "pdf", "png": "png"}
 """Format of a report -> that of the figures which it adds."""
@@ -161,7 +161,7 @@ def markdown(sections: Sequence[Section]) -> str:
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
-    return filled(_template("html"), report=report, root=root)
+    return filled_page(_template("html"), report=report, root=root)
 
 
 @cache

@@ -81,7 +81,7 @@ def as_shown(value: Any) -> Any:
     return [as_shown(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def filled(template: jinja2.Template, **context: Any) -> str:
+def filled_page(template: jinja2.Template, **context: Any) -> str:
     """The page that a template makes, with a nonce that no text in it can know; the same page has
     the same one."""
     placeholder = secrets.token_hex(16)
@@ -96,7 +96,7 @@ def page(kind: str, title: str, heading: str, about: str, **drawn: Any) -> Page:
     draws."""
     template = environment().get_template("function.html.jinja")
     data = {"kind": kind, "heading": heading, "about": about, **drawn}
-    return Page(title, filled(template, title=title, data=data))
+    return Page(title, filled_page(template, title=title, data=data))
 
 
 def environment() -> jinja2.Environment:

@@ -110,10 +110,10 @@ def too_narrow_in_words(all_findings: Sequence[Findings]) -> str:
     if not origins:
         return ""
     numbers = " and ".join(map(str, sorted(origins)))
-    of = f"functions of {numbers} {'repository' if origins == {1} else 'repositories'}"
+    source = f"functions of {numbers} {'repository' if origins == {1} else 'repositories'}"
     if min(origins) < LEAST_REPOSITORIES:
-        return f" Intervals are over {of}, and too narrow for others."
-    return f" Intervals are over {of}: --cluster repository."
+        return f" Intervals are over {source}, and too narrow for others."
+    return f" Intervals are over {source}: --cluster repository."
 
 
 def chosen_on_in_words(all_findings: Sequence[Findings]) -> str:

@@ -549,7 +549,7 @@ def rows(table: pa.Table, limit: Limit | np.ndarray) -> Iterator[list[Row]]:
         yield chunk
 
 
-def pairs(table: pa.Table, limit: Limit) -> Iterator[dict[str, Any]]:
+def pair_rows(table: pa.Table, limit: Limit) -> Iterator[dict[str, Any]]:
     """The rows of a part of minimal pairs, with PAIR_COLUMNS and the `index` of each in the split.
 
     Raises DatasetError for a pair of equal texts.

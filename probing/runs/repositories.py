@@ -42,8 +42,8 @@ def clustered_by(unit: str | None, data: Any = None) -> Iterator[None]:
     if unit is not None and unit not in CLUSTERS:
         raise UnknownName("cluster", unit, CLUSTERS)
     now = reading.get()
-    if not isinstance(now, _Reading) or now.unit != unit or now.data is not data:
-        now = _Reading(unit, data)
+    if not isinstance(now, _RepositoriesRead) or now.unit != unit or now.data is not data:
+        now = _RepositoriesRead(unit, data)
     before = reading.set(now)
     try:
         yield
@@ -51,7 +51,7 @@ def clustered_by(unit: str | None, data: Any = None) -> Iterator[None]:
         reading.reset(before)
 
 
-class _Reading:
+class _RepositoriesRead:
     """`probing.runs.clusters.Reading` of the data of results; arguments as of `clustered_by`."""
 
     def __init__(self, unit: str | None, data: Any):

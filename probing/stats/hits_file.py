@@ -33,7 +33,7 @@ def save(path: StrPath, tables: Mapping[str, Hits], about: JsonObject) -> None:
         for system, means in hits.redrawn.items():
             arrays[f"{name}/redrawn/{system}"] = means(hits.counted, hits.measures)
         described[name] = {
-            "groups": [[of, len(group.n), group.worth] for of, group in hits.groups.items()],
+            "groups": [[name, len(group.n), group.worth] for name, group in hits.groups.items()],
             "systems": hits.systems,
             "redrawn": [*hits.redrawn],
             "measures": hits.measures,
@@ -64,7 +64,7 @@ def load(path: StrPath) -> tuple[dict[str, Hits], JsonObject]:
         with np.load(path, allow_pickle=False) as arrays:
             header = json.loads(arrays["header"].tobytes())
             known = header["tables"].items()
-            return {name: _hits_in(name, arrays, of) for name, of in known}, header["about"]
+            return {name: _hits_in(name, arrays, each) for name, each in known}, header["about"]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise LedgerError(f"{path} is damaged ({error}): remove it, and repeat this") from error
 
@@ -79,7 +79,9 @@ def _hits_in(name: str, arrays: Mapping[str, np.ndarray], known: JsonObject) -> 
             places, n = keys[:, of_group]
             by_system = dict(zip(known["systems"], sums[..., of_group]))
             groups[group] = Group(places, n, by_system, worth)
-    measures = tuple(tuple(of) if isinstance(of, list) else of for of in known["measures"])
+    measures = tuple(
+        tuple(measure) if isinstance(measure, list) else measure for measure in known["measures"]
+    )
     redrawn = {
         system: partial(_redrawn, arrays[f"{name}/redrawn/{system}"], measures)
         for system in known["redrawn"]

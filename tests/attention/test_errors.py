@@ -20,7 +20,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
-from probing.instruments.attention.attended import first_choices
+from probing.instruments.attention.attended import choices_of_heads
 from probing.instruments.attention.errors import (
     ERROR_CLASSES,
     MOST_DIFFERING,
@@ -157,7 +157,7 @@ def test_attended_kinds_are_those_of_eager_maps(task, eager, short):
         for place, row in enumerate(short)
     }
     picked = np.zeros((len(RULES), len(task.encoded.relations), 2), int)
-    _, attended = first_choices(task, picked, kinds, len(TOKEN_KINDS))
+    _, attended = choices_of_heads(task, picked, kinds, len(TOKEN_KINDS))
     expected = np.zeros_like(attended)
     for function in task.functions:
         maps = eager_maps(eager, function)

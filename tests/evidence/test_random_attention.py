@@ -10,7 +10,7 @@ import pytest
 
 from codesyntax_metric.topk_uas import DIRECTIONS, HEAD_TO_DEPENDENT
 from probing.evidence.baselines import Edges
-from probing.evidence.random_attention import GUESSES, by_relation, random_attention
+from probing.evidence.random_attention import GUESSES, expected_by_relation, random_attention
 from probing.instruments.attention.ledger import EDGES_AT_ONCE
 
 
@@ -85,7 +85,7 @@ def test_edges_are_hit_as_often_as_over_every_order(case, direction):
     tokens, edges, left_out = CASES[case]
     table = edges_of((tokens, edges), left_out=left_out)
     expected = expected_hits(case, direction)
-    scores = by_relation(table, direction)["If:if->test"]
+    scores = expected_by_relation(table, direction)["If:if->test"]
     assert scores == pytest.approx(100 * expected.mean(axis=1).flatten())
     heads = 4_000
     ranks = random_attention(table, direction, heads).ranks[:, :, 0, :, None]

@@ -410,11 +410,11 @@ TWO = """
 import sys, torch
 from pathlib import Path
 sys.path[:0] = [{root!r}, {tests!r}, {here!r}]
-from probing.models.load import described
+from probing.models.load import described_model
 from test_training import logged, trained
 torch.distributed.init_process_group("gloo")
 rank = torch.distributed.get_rank()
-folder, tokenizer = Path({folder!r}), described("tiny-code-lm", None).tokenizer
+folder, tokenizer = Path({folder!r}), described_model("tiny-code-lm", None).tokenizer
 runs = [trained(tokenizer, folder, every, ddp_backend="gloo") for every in (None, 2)]
 same = all(torch.equal(one, other) for one, other in zip(*(run.model.parameters() for run in runs)))
 losses = [[entry["loss"] for entry in run.state.log_history if "loss" in entry] for run in runs]

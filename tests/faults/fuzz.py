@@ -44,7 +44,7 @@ from probing.instruments.masking.mask import mask
 from probing.instruments.masking.result import MaskResult
 from probing.models.cubert.convert import variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
-from probing.models.load import described
+from probing.models.load import described_model
 from probing.models.load import load as load_model
 from probing.models.location import TINY
 from probing.publish import board
@@ -358,7 +358,7 @@ FORMATS = {
     ),
     "dataset": Format(dataset, "**/*.*", [rows, check.check_folder], [rows]),
     "tokenizer": Format(
-        copied(SMALL / "mouse"), "*.json", [lambda folder: described(str(folder), None)]
+        copied(SMALL / "mouse"), "*.json", [lambda folder: described_model(str(folder), None)]
     ),
     "weights": Format(
         copied(SMALL / "mouse"),

@@ -36,7 +36,7 @@ from codesyntax_dataset.schema import Skips
 from probing.instruments.attention import errors
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.masking.result import MaskingLedger
-from probing.models.load import described
+from probing.models.load import described_model
 from probing.runs.data import FUNCTION_COLUMNS
 from probing.runs.records import exactly, explain, parse
 
@@ -145,7 +145,7 @@ def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):
         '{"tokenizer_class": "BertTokenizerFast", "model_max_length": [1]}'
     )
     with pytest.raises(ModelError, match="model_max_length is a list, no number"):
-        described(str(folder), None)
+        described_model(str(folder), None)
 
 
 def test_a_damaged_ledger_is_refused_in_one_line(tmp_path):

@@ -15,7 +15,7 @@ from transformers import CONFIG_MAPPING
 from codesyntax_dataset.errors import ModelError
 from probing.models import untrusted
 from probing.models.load import (
-    described,
+    described_model,
     load,
     load_language_model,
     load_restoring,
@@ -175,7 +175,7 @@ def test_code_beside_a_known_model_is_not_run(tiny_model, tmp_path, name):
     assert not (folder / "ran").exists()
 
 
-@pytest.mark.parametrize("read", [load_restoring, partial(described, revision=None)])
+@pytest.mark.parametrize("read", [load_restoring, partial(described_model, revision=None)])
 def test_who_reads_other_parts_of_a_model_asks_the_same(tiny_model, tmp_path, read):
     folder = tmp_path / "model"
     shutil.copytree(tiny_model, folder)

@@ -22,7 +22,7 @@ from probing.report import document, figures, pages
 from probing.report.document import Column, Section, Table
 from probing.report.folder import Report, markdown, save
 from probing.report.kinds import CODE, NAME
-from probing.report.pages import as_shown, environment, filled, readable
+from probing.report.pages import as_shown, environment, filled_page, readable
 
 NAMES = {
     "markup": "<img src=x onerror=alert(1)><script>alert(1)</script>",
@@ -136,7 +136,7 @@ def test_what_were_injected_is_stopped_by_the_policy(browser, tmp_path):
     )
     for what, text in INJECTED.items():
         guess = hashlib.sha256(text.encode()).hexdigest()[:32]
-        file.write_text(filled(template, text=text.format(nonce=guess)), encoding="utf-8")
+        file.write_text(filled_page(template, text=text.format(nonce=guess)), encoding="utf-8")
         page.goto(file.as_uri())
         assert (page.title(), page.locator("p").is_visible()) == ("ours", True), what
         assert page.locator("body").get_attribute("id") == "ran", what
@@ -159,7 +159,7 @@ def test_every_script_and_style_sheet_of_ours_knows_the_nonce(template):
 
 def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
     template = environment().from_string("{{ nonce }} {{ text }}")
-    first, again, other = (filled(template, text=text) for text in ("a", "a", "b"))
+    first, again, other = (filled_page(template, text=text) for text in ("a", "a", "b"))
     assert first == again
     assert first.split()[0] != other.split()[0]
 

@@ -26,7 +26,7 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing.models.cubert.convert import _config, _converted, convert, variables_of
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.load import described, load
+from probing.models.load import described_model, load
 
 pytestmark = pytest.mark.slow
 
@@ -234,7 +234,7 @@ def test_from_the_hub(model, tmp_path, monkeypatch):
 
 def test_as_any_model(model, tmp_path):
     """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory."""
-    tokenizer = described(str(model), None).tokenizer
+    tokenizer = described_model(str(model), None).tokenizer
     assert isinstance(tokenizer, CubertTokenizer)
     assert load(model).longest == 511
     weights = BertModel.from_pretrained(model)

@@ -30,7 +30,7 @@ from transformers import (
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture, subtokens, untrusted
-from probing.models.load import described, doctor, load
+from probing.models.load import described_model, doctor, load
 from probing.models.loaded import TEXTS, Check, FailedCheck
 
 SIZES = sizes(heads=3, hidden=48, inner=96)
@@ -598,7 +598,7 @@ def test_a_tokenizer_with_the_wrong_split_of_mistral_is_read_with_the_right_one(
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # as commands do
     try:
-        first, second = (described(str(tmp_path), None).tokenizer for _ in range(2))
+        first, second = (described_model(str(tmp_path), None).tokenizer for _ in range(2))
     finally:
         transformers.logging.set_verbosity(verbosity)
     for text in ("rowCount = 1234", *TEXTS):

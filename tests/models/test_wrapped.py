@@ -20,7 +20,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 import probing
 from codesyntax_dataset.errors import ModelError
-from probing.models.load import described, load, load_scoring
+from probing.models.load import described_model, load, load_scoring
 from probing.models.location import TINY_DECODER, checkpoints_in, embedded_model
 from probing.models.wrapped import unwrapped
 
@@ -35,7 +35,7 @@ def pair():
     """The embedded decoder, loaded as a training would."""
     folder = embedded_model(TINY_DECODER)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    return model, described(TINY_DECODER, None).tokenizer
+    return model, described_model(TINY_DECODER, None).tokenizer
 
 
 def low_rank(model):

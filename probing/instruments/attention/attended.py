@@ -19,7 +19,7 @@ from probing.instruments.attention.runner import Runner
 from probing.runs.progress import progress
 
 
-def first_choices(
+def choices_of_heads(
     probing: Probing, picked: np.ndarray, kinds: Mapping[int, np.ndarray], number: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The choices of FirstChoices (rules, edges), and how many reading tokens of each head have

@@ -288,7 +288,7 @@ def _first_choices(
 ) -> tuple[np.ndarray, np.ndarray]:
     """First choices of the heads in `picked` for the ledger's edges, int64 (rules, E); and how many
     reading tokens attend most to each kind of token, (layers, heads, kinds)."""
-    from probing.instruments.attention.attended import first_choices
+    from probing.instruments.attention.attended import choices_of_heads
 
     here = probing.settings
     other = None
@@ -302,7 +302,7 @@ def _first_choices(
             "right one with --model or --data"
         )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
-    chosen, attended = first_choices(probing, picked, _token_kinds(probing), len(TOKEN_KINDS))
+    chosen, attended = choices_of_heads(probing, picked, _token_kinds(probing), len(TOKEN_KINDS))
     function = np.repeat(
         [f.index for f in probing.functions], [len(f.edges) for f in probing.functions]
     )

@@ -29,7 +29,7 @@ def rival(samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
         ".npz",
         lambda: learn.learn_surface(samples),
         _write_fits,
-        lambda file: _read(file, samples),
+        lambda file: _read_fits(file, samples),
     )
     _last.clear()
     _last[known_by] = fits
@@ -74,7 +74,7 @@ def _write_fits(file: Path, fits: Mapping[int, SurfaceFit]) -> None:
         np.savez(opened, allow_pickle=False, **arrays)
 
 
-def _read(file: Path, samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
+def _read_fits(file: Path, samples: Mapping[int, SurfaceSample]) -> dict[int, SurfaceFit]:
     fits = {}
     with np.load(file, allow_pickle=False) as arrays:
         for relation, sample in samples.items():

@@ -53,7 +53,7 @@ from probing.instruments.masking.fill import Copy, Passes, Positioned
 from probing.instruments.masking.mask import chosen_types
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language, common_prefix, exact_offsets
-from probing.runs.data import Functions, pairs, read_functions, read_validation
+from probing.runs.data import Functions, pair_rows, read_functions, read_validation
 from probing.runs.experiment import ANY_BATCHES, NO_SETTING, Experiment, F, Prepared, R, run
 from probing.runs.session import Session
 
@@ -219,7 +219,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
         data = self.data
         model = self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
-        rows = list(pairs(data.table, data.limit))
+        rows = list(pair_rows(data.table, data.limit))
         self.phenomena = sorted({row["phenomenon"] for row in rows})
         encoded = [*self._encoded_pairs(rows)]
         long = sum(self._exceeds_length(pair) for pair in encoded)
@@ -255,7 +255,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             return np.full(len(rows), UNKNOWN)
         table = self.validation.table
         texts = tuple(zip(table["good"].to_pylist(), table["bad"].to_pylist()))
-        rival = _fitted(texts, language_of(self.data.config).keywords)
+        rival = _fitted_rival(texts, language_of(self.data.config).keywords)
         return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
 
     def _encoded_pairs(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
@@ -289,7 +289,7 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 
 
 @lru_cache(maxsize=2)
-def _fitted(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
+def _fitted_rival(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
     """Fitted once in a process: evaluations of a training ask for it again and again."""
     return SurfaceRival(texts, keywords)
 
@@ -313,7 +313,7 @@ FREQUENCY_APART, PLACE_APART = 1.0, 0.25
 """The most by which a control differs: twice or half as frequent, and by a quarter of the
 function."""
 
-_AT_ONCE = 256
+_SETS_AT_ONCE = 256
 """Tokens whose controls are sought at once."""
 
 
@@ -562,7 +562,7 @@ def _controls(function: TokenizedFunction, taken: np.ndarray) -> np.ndarray:
     controls = np.full(len(taken), -1)
     if not len(free):
         return controls
-    for part in np.array_split(np.arange(len(taken)), 1 + len(taken) // _AT_ONCE):
+    for part in np.array_split(np.arange(len(taken)), 1 + len(taken) // _SETS_AT_ONCE):
         tokens = taken[part, None]
         apart = [np.abs(of_all[free] - of_all[tokens]) for of_all in (frequency, place)]
         alike = (size[free] == size[tokens]) & (function.first[tokens] >= 0)

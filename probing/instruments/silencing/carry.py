@@ -31,7 +31,7 @@ from probing.instruments.silencing.silence import Predictor
 from probing.models.language_model import MEAN, STAND_INS
 from probing.models.location import ModelSource
 from probing.models.subtokens import check_language
-from probing.runs.data import Functions, pairs, read_functions, read_validation
+from probing.runs.data import Functions, pair_rows, read_functions, read_validation
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
 
@@ -239,7 +239,7 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        return list(pairs(self.data.table, self.data.limit))
+        return list(pair_rows(self.data.table, self.data.limit))
 
     @cached_property
     def columns(self) -> list[str]:

@@ -189,7 +189,9 @@ def losses_by_share(result: CarryingResult) -> Iterator[Losses]:
                 )
             )
         estimates = corrected([row.carried for row in carried]) if carried else []
-        carried = [row._replace(carried=of.at(0)) for row, of in zip(carried, estimates)]
+        carried = [
+            row._replace(carried=estimate.at(0)) for row, estimate in zip(carried, estimates)
+        ]
         yield Losses(share, matrix, carried, _permutation_p(gains, rests))
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from probing.report.document import AS_FILLED, Table, separated
+from probing.report.document import AS_FILLED, Table, is_separated
 from probing.report.kinds import DIFFERENCE, EFFECT
 from probing.report.report import make
 
@@ -57,7 +57,7 @@ def _claimed(part: object) -> int:
         return sum(cell in ("lower", "higher") for row in part.rows for cell in row)
     of_effects = part.name.startswith("masking") and not part.name.endswith("floors")
     return sum(
-        separated(cell[3]) and AS_FILLED not in cell[4:] and (cell[0] > 0 or of_effects)
+        is_separated(cell[3]) and AS_FILLED not in cell[4:] and (cell[0] > 0 or of_effects)
         for row in part.initial
         for column, cell in zip(part.shown, row)
         if column.kind in (DIFFERENCE, EFFECT) and isinstance(cell, list) and cell[3] is not None
