@@ -49,7 +49,7 @@ _COMMON_PENALTY = 1.0
 _WORTH = 10  # edges of a relation that say as much as what is common
 _NEARER = 1e-9  # a token more between lowers a score by so much
 _NEAR, _FAR, _FEW, _LINES, _DEPTHS = 24, 11, 3, 6, 3  # up to which numbers are told apart
-_CHUNK = 1 << 20  # tokens at a time
+_CHUNK = 1 << 16  # tokens at a time
 _DEEPEST = 1 << 10
 
 Pairs = tuple[np.ndarray, np.ndarray]

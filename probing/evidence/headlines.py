@@ -95,8 +95,9 @@ def completed(hits: Hits | None, whole: Hits, systems: tuple[str, ...], missed: 
             full = np.repeat(missed * group.n[None], len(whole.measures), axis=0)
             if hits is not None and read is not None:
                 columns = np.searchsorted(whole.of(name), hits.of(name))
-                full = full.astype(read.sums[system].dtype)
-                full[:, columns] = read.sums[system]
+                gained = read.gained(system, None)
+                full = full.astype(gained.dtype)
+                full[:, columns] = gained
             sums[system] = full
         groups[name] = replace(group, sums=sums)
     redrawn = {} if hits is None else hits.redrawn
@@ -205,7 +206,7 @@ def _of_masks(results: Results, whole: Hits) -> Means:
             if np.setdiff1d(hits.of(name), whole.of(name)).size:
                 raise SubmissionError(f"{name} was masked in functions that have none in the data")
         scaled = {
-            name: replace(group, sums={arm: 100 * group.sums[arm] for arm in masking.ARMS})
+            name: replace(group, sums={arm: 100 * group.gained(arm, None) for arm in masking.ARMS})
             for name, group in hits.groups.items()
         }
         missed = 100 * MISSED_NATS if outcome == "log_probability" else 0.0

@@ -186,12 +186,14 @@ def apply(
             )
         chosen[..., number] = np.moveaxis(heads, -1, 0)
     layer, head = chosen.swapaxes(1, 2)  # (k, rules, relations)
-    ranks = ledger.of_heads(layer, head).swapaxes(0, 1)
-    within = ranks < np.array(KS)[:, None]
+    ranks = ledger.of_heads(layer, head)
+    within = np.less(ranks, np.array(KS)[:, None, None], out=ranks.view(bool))  # in place
+    del ranks
+    within = within.swapaxes(0, 1).reshape(len(MEASURES), -1)
     every = Hits.of_rows(
         ledger.function,
         ledger.relation_names,
-        {system: within.reshape(len(MEASURES), -1)},
+        {system: within},
         MEASURES,
         over=ledger.over,
     )

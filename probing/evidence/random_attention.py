@@ -3,17 +3,26 @@ combinatorics."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.evidence.baselines import Edges
-from probing.instruments.attention.ledger import RankLedger
+from probing.instruments.attention.ledger import RankLedger, StoredRanks
 
 GUESSES = max(KS)
 """As many tokens of a row are ranked: no score needs more."""
 
 _EDGES_AT_ONCE = 1 << 12  # a rank takes as many bytes as there are guesses
+
+_MOST_IN_MEMORY = 1 << 25
+"""The most ranks that are kept."""
+
+_Chances = list[tuple[np.ndarray, np.ndarray]]
+"""By each rule the distinct chances (distinct, k), and which is each edge's (E,)."""
 
 
 def random_attention(
@@ -25,20 +34,36 @@ def random_attention(
     Of each edge and head one number is drawn from `np.random.default_rng(seed)`: its rank by each
     rule is the first k whose chance of a hit is above it. So every edge is hit within k as often as
     in random order, but edges of one row are drawn apart: two dependents may stand at one place.
-    Ranks from GUESSES on are WORST_RANK.
+    Ranks from GUESSES on are WORST_RANK. Many are drawn again whenever they are read.
     """
     settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
-    rng, chances = np.random.default_rng(seed), _chances(edges, direction)
-    ranks = np.empty((len(RULES), len(edges), 1, heads), np.uint8)
-    for start in range(0, len(edges), _EDGES_AT_ONCE):
-        part = slice(start, start + _EDGES_AT_ONCE)
-        drawn = rng.random((len(edges.head[part]), 1, heads), np.float32)
-        for of_rule, (chance, which) in zip(ranks, chances):
-            # (some edges, k, heads): in float32 it takes half the time
-            missed = chance.astype(np.float32)[which[part], :, None] <= drawn
-            rank = missed.sum(axis=1, dtype=np.uint8)
-            of_rule[part, 0] = np.where(rank == GUESSES, WORST_RANK, rank)
-    return RankLedger.of(edges, ranks, settings)
+    ranks = _DrawnRanks(_chances(edges, direction), (len(RULES), len(edges), 1, heads), seed)
+    few = math.prod(ranks.shape) <= _MOST_IN_MEMORY
+    return RankLedger.of(edges, np.asarray(ranks) if few else ranks, settings)
+
+
+class _DrawnRanks(StoredRanks):
+    """The ranks of `random_attention`, from `chances` as of `_chances`."""
+
+    def __init__(self, chances: _Chances, shape: tuple[int, int, int, int], seed: int):
+        self._chances = [(chance.astype(np.float32), which) for chance, which in chances]
+        self.shape, self._seed = shape, seed
+
+    def of(self, edges: np.ndarray) -> np.ndarray:
+        return np.asarray(self)[:, edges]
+
+    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
+        rng, (_, edges, _, heads) = np.random.default_rng(self._seed), self.shape
+        for start in range(0, edges, _EDGES_AT_ONCE):
+            part = slice(start, min(edges, start + _EDGES_AT_ONCE))
+            drawn = rng.random((part.stop - start, 1, heads), np.float32)
+            missed = (
+                # (some edges, k, heads): in float32 it takes half the time
+                (chance[which[part], :, None] <= drawn).sum(axis=1, dtype=np.uint8)
+                for chance, which in self._chances
+            )
+            ranks = np.stack([*missed])[:, :, None]
+            yield part, np.where(ranks == GUESSES, np.uint8(WORST_RANK), ranks)
 
 
 def expected_by_relation(edges: Edges, direction: str) -> dict[str, np.ndarray]:
@@ -60,8 +85,7 @@ def expected_by_relation(edges: Edges, direction: str) -> dict[str, np.ndarray]:
     return scores
 
 
-def _chances(edges: Edges, direction: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """By each rule the distinct chances (distinct, k) of edges, and which is each edge's (E,)."""
+def _chances(edges: Edges, direction: str) -> _Chances:
     before = np.append(0, np.cumsum(~edges.left_out))  # tokens before each that may be predicted
     begin = edges.begin
     head = begin + edges.head

@@ -57,7 +57,8 @@ class Group:
     """A group in the f clusters that have it.
 
     `places` (f,): of these among all clusters; `n` int64 (f,): its things; `sums`: system -> what
-    it gets right by M measures, (M, f). `worth`: where things are weighted, `n` are sums of
+    it gets right by M measures, (M, f), in as few bytes as hold them: `gained` is for sums and
+    differences. `worth`: where things are weighted, `n` are sums of
     weights, and this is Kish's effective number of things (1965, Survey Sampling): the square of
     the sum over the sum of squares.
     """
@@ -78,9 +79,9 @@ class Group:
 
     def gained(self, system: str, against: str | None) -> np.ndarray:
         """What a system gets right, or how much more than another: (M, f)."""
-        if against is None:
-            return self.sums[system]
-        return self.sums[system] - self.sums[against]
+        sums = self.sums[system]
+        gained = sums.astype(np.result_type(sums, np.int32))
+        return gained if against is None else gained - self.sums[against]
 
     def among(self, clusters: np.ndarray, measures: np.ndarray | slice = slice(None)) -> Group:
         """In some of its clusters, bool (f,), and by some measures, places (M,)."""
@@ -154,12 +155,16 @@ class Hits:
                 f"{len(clusters)} clusters and {len(measures)} measures, but other parts are of other lengths"
             )
         all_clusters, positions = np.unique(clusters, return_inverse=True)
-        names = np.asarray(groups)
+        names = sorted(set(groups))
+        number_of = {name: number for number, name in enumerate(names)}
+        group_of = np.fromiter(map(number_of.__getitem__, groups), np.int64, len(groups))
         parts = {}
-        for name in sorted(set(groups)):
-            rows = np.flatnonzero(names == name)
+        for number, name in enumerate(names):
+            rows = np.flatnonzero(group_of == number)
             places, which = np.unique(positions[rows], return_inverse=True)
-            of_systems = {system: _added(cells[:, rows], which) for system, cells in sums.items()}
+            of_systems = {
+                system: _in_few_bytes(_added(cells, which, rows)) for system, cells in sums.items()
+            }
             worth = None
             if weighted:
                 weights = numbers[rows].astype(float)
@@ -441,10 +446,10 @@ class Hits:
             estimate = mean_estimate(added.sum(axis=1), influence, part, tested)
             return np.stack(self._within(estimate, against is not None)[:4])
         if against is None:
-            shares, _ = wilson(group.sums[system], group.n, group.worth)
+            shares, _ = wilson(gained, group.n, group.worth)
             unknown = np.full(len(self.measures), np.nan)
             return np.stack([*(100 * shares), unknown])
-        systems = group.sums[system], group.sums[against]
+        systems = group.gained(system, None), group.gained(against, None)
         value, low, high = 100 * wilson_difference(*systems, group.n, group.worth)
         p = paired_p(gained)
         low, high = agreeing(value, low, high, p)
@@ -465,11 +470,21 @@ class Hits:
                 yield np.ascontiguousarray(sums, np.float64).tobytes()
 
 
-def _added(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Sums (..., f) of values (..., N), of which `which` (N,) says to which of f they belong; each
-    has any."""
+def _in_few_bytes(counts: np.ndarray) -> np.ndarray:
+    """The same, as the smallest integers that hold them: all systems are in memory at once."""
+    if counts.dtype.kind == "f" or not counts.size:
+        return counts
+    return counts.astype(np.min_scalar_type(-1 - int(np.abs(counts).max())))
+
+
+def _added(values: np.ndarray, which: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Sums (..., f) of values (..., N), or of those at `rows` of them, of which `which` (N,) says to
+    which of f they belong; each has any."""
     order = np.argsort(which, kind="stable")
-    steps = np.diff(which[order], prepend=-1)
-    starts = np.flatnonzero(steps)
-    wide = np.result_type(values.dtype, np.int32)
-    return np.add.reduceat(values[..., order], starts, axis=-1, dtype=wide)
+    starts = np.flatnonzero(np.diff(which[order], prepend=-1))
+    if rows is not None:
+        order = rows[order]
+    sums = np.empty((*values.shape[:-1], len(starts)), np.result_type(values.dtype, np.int32))
+    for measure in np.ndindex(values.shape[:-1]):  # of all at once the copy would be as large
+        sums[measure] = np.add.reduceat(values[measure][order], starts, dtype=sums.dtype)
+    return sums

@@ -101,7 +101,7 @@ def test_tokens_behind_the_last_guess_are_worst():
     assert np.abs((ranks < GUESSES).mean(axis=1) - GUESSES / 100).max() < 0.015
 
 
-def test_ranks_are_the_same_whatever_is_read_at_once():
+def test_ranks_are_the_same_whatever_is_read_at_once(monkeypatch):
     functions = [
         (30, [(0, 1, 4), (0, 9, 9), (3, 2, 2)]),
         (40, [(5, 6, 6)]),
@@ -114,5 +114,10 @@ def test_ranks_are_the_same_whatever_is_read_at_once():
         assert [part.stop - part.start for part, _ in parts[:-1]] == [at_once] * (len(parts) - 1)
         assert np.array_equal(np.concatenate([ranks for _, ranks in parts], axis=1), whole)
     assert not np.array_equal(whole, random_attention(edges_of(*functions), heads=3, seed=5).ranks)
+    monkeypatch.setattr("probing.evidence.random_attention._MOST_IN_MEMORY", 0)
+    drawn_again = random_attention(edges_of(*functions), heads=3, seed=4)
+    assert not isinstance(drawn_again.ranks, np.ndarray)
+    assert np.array_equal(drawn_again.ranks, whole)
+    assert drawn_again.digest() == ledger.digest()
     heads_apart = whole[0, :, 0]
     assert not np.array_equal(heads_apart[:, 0], heads_apart[:, 1])

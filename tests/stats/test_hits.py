@@ -102,6 +102,21 @@ def test_rows_of_a_cluster_and_group_are_added_up():
     assert hits.of_cluster("a", "model").tolist() == [[2, 1.5]]
 
 
+@pytest.mark.parametrize("things", [1, 127, 128, 255, 256, 40_000])
+def test_counts_take_few_bytes_and_no_sum_or_difference_of_them_overflows(things):
+    """Of two functions, each with so many things, the model finds all and the rival none."""
+    clusters = np.repeat([0, 1], things)
+    found = {"model": np.ones((1, 2 * things), bool), "rival": np.zeros((1, 2 * things), bool)}
+    hits = Hits.of_rows(clusters, ["a"] * len(clusters), found, ("k",))
+    group = hits.groups["a"]
+    assert group.sums["rival"].itemsize == 1
+    assert group.sums["model"].max() == things
+    assert group.gained("rival", "model").tolist() == [[-things, -things]]
+    assert hits.total("model").tolist() == [[2 * things]]
+    assert hits.by_group("model").value.tolist() == [[100]]
+    assert hits.mean("rival", "model").value.tolist() == [-100]
+
+
 def test_no_rows_have_no_scores():
     hits = Hits.of_rows(np.array([], int), [], {"model": np.zeros((2, 0))}, MEASURES)
     assert hits.names == hits.systems == []

@@ -313,7 +313,7 @@ class StoredRanks(ABC):
     shape: tuple[int, int, int, int]
 
     @abstractmethod
-    def of(self, edges: np.ndarray) -> StoredRanks:
+    def of(self, edges: np.ndarray) -> np.ndarray | StoredRanks:
         """Those of some edges, ascending."""
 
     @abstractmethod
