@@ -12,6 +12,7 @@ import copy
 import logging
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -31,11 +32,11 @@ from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from probing.evidence import baselines
 from probing.evidence.beyond import beyond_offsets
-from probing.evidence.bits import CLOSING, GRAMS, MATCHED, paid
+from probing.evidence.bits import CLOSING, GRAMS, MATCHED, ClosingTokens, closing_tokens, paid
 from probing.evidence.protocols import ONE_GUESS, ChosenHits, held_out
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import WIDEST
-from probing.instruments.likelihood.likelihood import Preferring, Surprising
+from probing.instruments.likelihood.likelihood import Preferring, Scorer, tokenized_functions
 from probing.instruments.likelihood.result import stratum_weights
 from probing.instruments.masking import hits as masked_hits
 from probing.instruments.masking.mask import Masking, chosen_types
@@ -59,10 +60,14 @@ _CHECKED = 2000  # of which those of the self-check are at most so many
 _BATCH_TOKENS = 1024  # few, because most of the memory is that of the training
 
 BITS, HEADS, PAIRS, MASKS = "bits", "heads", "pairs", "masks"
-"""Kinds of numbers: what syntax costs a decoder, what heads find, which text of a minimal pair is
-likelier, and which masked sub-tokens are restored."""
+"""Kinds of numbers: what syntax costs a language model, what heads find, which text of a minimal
+pair is likelier, and which masked sub-tokens are restored."""
 
-_KINDS = {CAUSAL_HEAD.name: (BITS, HEADS, PAIRS), MASKED_HEAD.name: (MASKS, HEADS), "": (HEADS,)}
+_KINDS = {
+    CAUSAL_HEAD.name: (BITS, HEADS, PAIRS),
+    MASKED_HEAD.name: (BITS, MASKS, HEADS),
+    "": (HEADS,),
+}
 """Those of models with a head, or without; the first orders checkpoints best."""
 
 PREFIX, ERROR = "syntax/", "_stderr"
@@ -99,13 +104,16 @@ def evaluate(
         functions: the most functions of a split, and minimal pairs: with few, those of all
             tokenizers are the same.
         numbers: kinds of numbers, which share the tokens: of a decoder `bits`, `heads` and `pairs`,
-            of a masked language model `masks` and `heads`, of another one `heads`; by default all.
+            of a masked language model `bits`, `masks` and `heads`, of another one `heads`; by
+            default all.
 
     Returns:
         Names -> numbers, in percent unless said otherwise, each with its standard error under the
-        name with `_stderr`. `bits`: `syntax/bits_per_byte` of the tokens with which syntax nodes
-        end, `syntax/bits_per_byte_matched` of as many that are like them, and
-        `syntax/bits_per_byte_grams` that 5-grams leave of the former (`probing.evidence.bits`).
+        name with `_stderr`, unless it is of one function. `bits`: `syntax/bits_per_byte` of the
+        tokens with which syntax nodes end, `syntax/bits_per_byte_matched` of as many that are like
+        them, and `syntax/bits_per_byte_grams` that 5-grams leave of the former
+        (`probing.evidence.bits`); of masked language models, which see what is behind, too,
+        `syntax/pseudo_bits_per_byte` and so on.
         `heads`: `syntax/held_out`, top-1 UAS, rule `first`, mean over relations;
         `syntax/best_rule`, that of the best baseline on the same edges; `syntax/beyond_offset`,
         that of heads on edges that the best offset of their relation misses. `pairs`:
@@ -221,32 +229,41 @@ class _Reading(NamedTuple):
 _KEPT: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
 
 
-def _with_errors(numbers: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Names -> numbers and their standard errors."""
-    return {
-        name + end: number
-        for name, both in numbers.items()
-        for end, number in zip(("", ERROR), both)
-    }
+def _with_errors(
+    numbers: Mapping[str, tuple[float, float]], unit: str, units: int
+) -> dict[str, float]:
+    """Names -> numbers and their standard errors, which a single unit has not, and how many units
+    they are of."""
+    values = {name: value for name, (value, _) in numbers.items()}
+    errors = {name + ERROR: error for name, (_, error) in numbers.items() if units > 1}
+    return values | errors | {unit: units}
 
 
 def _closing_bits(reading: _Reading, tokens: int) -> dict[str, float]:
-    """What a decoder pays for the tokens with which nodes end."""
-    session, language = reading.session, reading.language
-    read = reading.drawn(language, "test", tokens)
-    types = chosen_types(language, None)
-    experiment = Surprising(session, read, _BATCH_TOKENS, types)
-    longest = session.scoring_model().longest
-    functions = reading.kept(
-        (BITS, language, str(read.limit), longest), lambda: experiment.functions
+    """What a language model pays for the tokens with which nodes end."""
+    model, language = reading.session.scoring_model(), reading.language
+    most, name = (None, "bits") if model.mask is None else (_MOST_MASKED, "pseudo_bits")
+    read = reading.drawn(language, "test", tokens / (most or 1))
+
+    def to_pay() -> list[ClosingTokens]:
+        functions = tokenized_functions(model, read, Counter())
+        functions.sort(key=lambda function: -len(function.ids))  # for batches
+        return [*closing_tokens(functions, chosen_types(language, None), most)]
+
+    asked = reading.kept((BITS, language, str(read.limit), model.longest), to_pay)
+    if not asked:
+        raise LedgerError("no function has a closing token with a control")
+    found = Scorer(model, _BATCH_TOKENS).find(
+        [[paying.text] for paying in asked], tqdm(disable=True)
     )
-    log_probabilities = experiment.scorer.find(
-        [[function.text] for function in functions], tqdm(disable=True)
-    )
-    sums = paid(functions, [scores for (scores,) in log_probabilities], types)
-    names = dict(zip((CLOSING, MATCHED, GRAMS), ("", "_matched", "_grams")))
-    numbers = {f"bits_per_byte{names[name]}": _ratio(part) for name, part in sums.items()}
-    return _with_errors(numbers) | {"bits_functions": len(functions)}
+    sums = paid(asked, [scores for (scores,) in found])
+    ends = {CLOSING: "", MATCHED: "_matched", GRAMS: "_grams"}
+    numbers = {f"{name}_per_byte{ends[of]}": _ratio(part) for of, part in sums.items()}
+    return _with_errors(numbers, "bits_functions", len(asked))
+
+
+_MOST_MASKED = 4
+"""Sub-tokens of a function for which a masked language model pays: so many forward passes."""
 
 
 def _ratio(parts: np.ndarray) -> tuple[float, float]:
@@ -271,7 +288,7 @@ def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
     }
     if (hard := beyond_offsets(validation, test)) is not None:
         numbers["beyond_offset"] = _mean_uas(hard.chosen)
-    return _with_errors(numbers) | {"heads_functions": len(read[1])}
+    return _with_errors(numbers, "heads_functions", len(read[1]))
 
 
 def _pairs(reading: _Reading, tokens: int) -> dict[str, float]:
@@ -284,7 +301,7 @@ def _pairs(reading: _Reading, tokens: int) -> dict[str, float]:
     value = np.average(right, weights=weights)
     error = np.sqrt(np.square(weights * (right - value)).sum()) / weights.sum()
     numbers = {"preference": (100 * float(value), 100 * float(error))}
-    return _with_errors(numbers) | {"pairs": len(read)}
+    return _with_errors(numbers, "pairs", len(read))
 
 
 def _masks(reading: _Reading, tokens: int) -> dict[str, float]:
@@ -298,7 +315,7 @@ def _masks(reading: _Reading, tokens: int) -> dict[str, float]:
     of_functions = masked_hits.hits(result)["restored"]
     error = 100 / of_functions.scale * of_functions.standard_error(masked_hits.T1)[0]
     numbers = {"restored": (float(np.mean(restored)), float(error))}
-    return _with_errors(numbers) | {"masks_functions": result.functions}
+    return _with_errors(numbers, "masks_functions", result.functions)
 
 
 _PASSES = 2
@@ -385,8 +402,8 @@ class SyntaxCallback(transformers.TrainerCallback):
         tokens: the most sub-tokens that each evaluation forwards.
         functions: the most functions of a split, and minimal pairs.
         numbers: kinds of numbers: of a decoder `bits`, `heads` and `pairs`, of a masked language
-            model `masks` and `heads`, of another one `heads`; by default the first of these, which
-            orders checkpoints best.
+            model `bits`, `masks` and `heads`, of another one `heads`; by default the first of
+            these, which orders checkpoints best.
 
     Raises:
         ArgumentError: arguments of other kinds, or no tokenizer.

@@ -37,7 +37,7 @@ EXAMINED_LENGTH = 48  # the sub-tokens of the longer text for the self-check
 _MOST_LOGITS = 1 << 24  # of logits in memory at once, 64 MB
 
 
-class Text(NamedTuple):
+class ScoredText(NamedTuple):
     """The sub-tokens of a text, `ids` (S,), the `positions` (M,) of those that are no special ones,
     and where the words of these end, `ends` (M,)."""
 
@@ -71,7 +71,7 @@ class ScoringModel(LoadedModel):
         self._options = without_cache(self.model)
         self._at_once = _MOST_LOGITS // int(min(self.vocabulary, _MOST_LOGITS))
 
-    def read(self, texts: Sequence[str]) -> Iterator[Text]:
+    def read(self, texts: Sequence[str]) -> Iterator[ScoredText]:
         """The sub-tokens of each text, and those of a masked language model in words.
 
         Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it
@@ -82,13 +82,15 @@ class ScoringModel(LoadedModel):
         for text, (ids, offsets, special) in zip(texts, self.encode(texts)):
             positions = np.flatnonzero(~special)
             if self.mask is not None:
-                yield Text(ids, positions, word_ends(self.tokenizer, text, positions, offsets))
+                yield ScoredText(
+                    ids, positions, word_ends(self.tokenizer, text, positions, offsets)
+                )
                 continue
             ids = ids[~special]
             if ids[:1].tolist() != begin:
                 ids = np.insert(ids, 0, begin)
             positions = np.arange(1, len(ids))
-            yield Text(ids, positions, positions + 1)
+            yield ScoredText(ids, positions, positions + 1)
 
     def logits(
         self, inputs: Batch, rows: Tensor, columns: Tensor

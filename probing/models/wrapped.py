@@ -30,8 +30,8 @@ _INNER = {
 }
 """Classes of torch and DeepSpeed -> where they have the model."""
 
-_WHOLE_WEIGHTS = 2
-"""The last stage of ZeRO in which each process has all weights."""
+_ZERO_3 = "ds_tensor"
+"""What weights have of which DeepSpeed left a part to each process."""
 
 
 class Unwrapped(NamedTuple):
@@ -47,19 +47,10 @@ def unwrapped(model: Any) -> Unwrapped:
 
     Raises ModelError for weights that are spread over processes in a form that cannot be run.
     """
+    _check_weights_here(model)
     prompt = None
     while True:
         kinds = {kind.__name__ for kind in type(model).__mro__}
-        if "FullyShardedDataParallel" in kinds:
-            raise ModelError(
-                "its weights are spread over processes by FSDP 1: shard it with fully_shard (FSDP 2), or read what it "
-                "saves"
-            )
-        stage = getattr(model, "zero_optimization_stage", int)()
-        if stage > _WHOLE_WEIGHTS:
-            raise ModelError(
-                f"its weights are spread over processes by ZeRO, stage {stage}: use stage 2, or read what it saves"
-            )
         peft = sys.modules.get("peft")
         if peft is not None and isinstance(model, peft.PeftModel):
             prompt = model if model.active_peft_config.is_prompt_learning else prompt
@@ -70,6 +61,21 @@ def unwrapped(model: Any) -> Unwrapped:
             model = getattr(model, inner)
         else:
             return Unwrapped(model, prompt)
+
+
+def _check_weights_here(model: Any) -> None:
+    """Raise ModelError for weights that are in other processes, too, in a form that cannot be run:
+    also where the model that is in a wrapper is given."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    if "FullyShardedDataParallel" in {type(part).__name__ for part in model.modules()}:
+        raise ModelError(
+            "its weights are spread over processes by FSDP 1: shard it with fully_shard (FSDP 2), or read what it saves"
+        )
+    if any(hasattr(weight, _ZERO_3) for weight in model.parameters()):
+        raise ModelError(
+            "its weights are spread over processes by ZeRO, stage 3: use stage 2, or read what it saves"
+        )
 
 
 def is_spread(model: Any) -> bool:

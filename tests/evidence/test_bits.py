@@ -11,10 +11,10 @@ from transformers import PreTrainedTokenizerFast
 
 import probing
 from codesyntax_dataset.pairs.code import Code
-from probing.evidence.bits import bits_and_bytes, closing_and_matched
+from probing.evidence.bits import bits_and_bytes, closing_and_matched, closing_tokens, paid
 from probing.instruments.likelihood.likelihood import TokenizedFunction
-from probing.instruments.masking.fill import Copy
 from probing.models.load import load_scoring
+from probing.models.masked import ScoredText
 
 TEXT = "def f(é, b):\n    return é(b, 1)\n"
 TOKENS = [
@@ -42,7 +42,8 @@ def function_of(ends, like=None):
     code = Code(TEXT, "python")
     tokens = len(code.tokens)
     like = np.zeros((tokens, 3)) if like is None else like
-    text = Copy(np.zeros(len(ends) + 1), np.arange(len(ends)))
+    places = np.arange(len(ends))
+    text = ScoredText(np.zeros(len(ends)), places, places + 1)
     return TokenizedFunction(
         0, code, text, np.zeros(tokens, int), np.zeros(tokens, int), np.array(ends), like
     )
@@ -76,11 +77,29 @@ def test_controls_have_as_many_bytes_and_close_nothing():
     like[:, 2] = np.arange(len(TOKENS)) / len(TOKENS)
     function = function_of(np.arange(1, len(TEXT) + 1), like)
     size = np.array([len(token.encode()) for token in TOKENS])
-    matched = dict(closing_and_matched(function, size, ["parameters", "argument_list"]))
+    matched = closing_and_matched(function, size, ["parameters", "argument_list"])
     # ")" at 6 and 14; alike are one byte long, and at most a quarter of the function away
-    assert matched == {6: 7, 14: 12}
+    assert matched.tolist() == [[6, 7], [14, 12]]
     function.like[:, 1] = 3.0 * np.arange(len(TOKENS))  # of other frequencies
-    assert closing_and_matched(function, size, ["parameters", "argument_list"]) == []
+    assert not len(closing_and_matched(function, size, ["parameters", "argument_list"]))
+
+
+@pytest.mark.parametrize(
+    "most, positions, closed", [(3, [6, 11, 12], [6, 14]), (2, [6], [6]), (0, [], [])]
+)
+def test_a_masked_model_pays_for_the_sub_tokens_of_some_closing_tokens(most, positions, closed):
+    """As in a text of which all is scored. `):` and `, 1` are a sub-token each."""
+    like = np.zeros((len(TOKENS), 3))
+    like[:, 2] = np.arange(len(TOKENS)) / len(TOKENS)
+    ends = np.delete(np.cumsum([len(token) for token in TOKENS]), [6, 12])
+    function, scores = function_of(ends, like), -np.arange(1.0, len(TOKENS) - 1)
+    asked = [*closing_tokens([function], ["parameters", "argument_list"], most)]
+    assert [position for of in asked for position in of.text.positions] == positions
+    for of in asked:
+        sums = paid(asked, [scores[positions]])
+        expected = bits_and_bytes(function, scores)[closed].sum(axis=0)
+        assert of.pairs[:, 0].tolist() == closed
+        np.testing.assert_allclose(sums["closing"][0], expected)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from codesyntax_dataset.pairs.rivals import NGrams, windows
 from probing import surprise
 from probing.evidence.scores import scores
 from probing.evidence.verify import verify
-from probing.instruments.likelihood.likelihood import _controls
+from probing.instruments.likelihood.likelihood import controls_of
 from probing.instruments.likelihood.result import (
     LEAST_NODES,
     ROLES,
@@ -119,7 +119,8 @@ def test_equals_a_plain_loop(decoder):
 def test_controls_are_at_most_twice_as_frequent_and_a_quarter_apart(more_frequent, later, control):
     like = np.array([[0, 3, 0.5], [9, 3 + more_frequent, 0.5 + later]])
     function = SimpleNamespace(like=like, first=np.arange(2), last=np.arange(2))
-    assert _controls(function, np.array([0])).tolist() == [control]
+    size = function.last - function.first
+    assert controls_of(function, np.array([0]), size).tolist() == [control]
 
 
 def test_5_grams_read_the_other_half(decoder):

@@ -195,15 +195,23 @@ def test_a_model_of_code_that_transformers_does_not_know_is_asked_like_any_other
         probing.surprise((body, tokenizer), dataset_folder)
 
 
-def named(name, **fields):
-    return type(name, (torch.nn.Module,), fields)()
+def named(name):
+    return type(name, (torch.nn.Module,), {})()
 
 
 def test_weights_that_are_spread_say_what_to_do():
-    engine = {"zero_optimization_stage": lambda _: 3, "module": torch.nn.Linear(1, 1)}
-    with pytest.raises(ModelError, match="by ZeRO, stage 3: use stage 2, or read what it saves"):
-        unwrapped(named("DeepSpeedEngine", **engine))
-    with pytest.raises(ModelError, match="by FSDP 1: shard it with fully_shard"):
-        unwrapped(named("FullyShardedDataParallel"))
-    whole = named("DeepSpeedEngine", **engine | {"zero_optimization_stage": lambda _: 2})
-    assert unwrapped(whole).model is engine["module"]
+    """Also where the model in the wrapper is given, as loops of Lightning do."""
+    inside = torch.nn.Sequential(torch.nn.Linear(1, 1), named("FullyShardedDataParallel"))
+    for model in (inside, inside[1]):
+        with pytest.raises(ModelError, match="by FSDP 1: shard it with fully_shard"):
+            unwrapped(model)
+    part = torch.nn.Linear(1, 1)
+    engine = named("DeepSpeedEngine")
+    engine.module = part
+    assert unwrapped(engine).model is part
+    part.weight.ds_tensor = part.weight  # of ZeRO 3, as DeepSpeed leaves it
+    for model in (engine, part):
+        with pytest.raises(
+            ModelError, match="by ZeRO, stage 3: use stage 2, or read what it saves"
+        ):
+            unwrapped(model)

@@ -59,7 +59,7 @@ from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.loaded import Batch
-    from probing.models.masked import ScoringModel, Text
+    from probing.models.masked import ScoredText, ScoringModel
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Scorer(Passes[Copy]):
 
     model: ScoringModel
 
-    def passes(self, text: Text) -> list[Copy]:
+    def passes(self, text: ScoredText) -> list[Copy]:
         if self.model.mask is None:
             return [Copy(text.ids, text.positions)]
         return [Copy(text.ids, np.arange(*word)) for word in zip(text.positions, text.ends)]
@@ -198,8 +198,8 @@ class EncodedPair:
     """
 
     index: int
-    good: Text
-    bad: Text
+    good: ScoredText
+    bad: ScoredText
     changed: tuple[np.ndarray, np.ndarray]
     about: tuple[int, ...]
 
@@ -255,8 +255,8 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
             return np.full(len(rows), UNKNOWN)
         table = self.validation.table
         texts = tuple(zip(table["good"].to_pylist(), table["bad"].to_pylist()))
-        rival = _fitted_rival(texts, language_of(self.data.config).keywords)
-        return 1 + rival.prefers([(row["good"], row["bad"]) for row in rows])
+        asked = tuple((row["good"], row["bad"]) for row in rows)
+        return _surface_verdicts(texts, asked, language_of(self.data.config).keywords)
 
     def _encoded_pairs(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
         repository: dict[str, int] = {}
@@ -289,9 +289,12 @@ class Preferring(Scoring[EncodedPair, PreferenceResult]):
 
 
 @lru_cache(maxsize=2)
-def _fitted_rival(texts: tuple[Pair, ...], keywords: tuple[str, ...]) -> SurfaceRival:
-    """Fitted once in a process: evaluations of a training ask for it again and again."""
-    return SurfaceRival(texts, keywords)
+def _surface_verdicts(
+    fitted_on: tuple[Pair, ...], asked: tuple[Pair, ...], keywords: tuple[str, ...]
+) -> np.ndarray:
+    """Those of the rival, once in a process: evaluations of a training ask for them again and
+    again."""
+    return 1 + SurfaceRival(fitted_on, keywords).prefers(asked)
 
 
 def changed(good: Positioned, bad: Positioned) -> tuple[np.ndarray, np.ndarray]:
@@ -416,7 +419,7 @@ class TokenizedFunction:
 
     index: int
     code: Code
-    text: Text
+    text: ScoredText
     first: np.ndarray
     last: np.ndarray
     ends: np.ndarray
@@ -444,8 +447,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             )
         skips = Counter[str]()
         unmatched = {role: Counter[str]() for role in results.ROLES}
-        functions = [*self._tokenized(skips)]
-        _score_grams(functions)
+        functions = tokenized_functions(model, self.data, skips)
         for function in functions:
             _match(function, self.node_types, unmatched)
         asked = [function for function in functions if function.asked]
@@ -459,38 +461,6 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
         )
 
-    def _tokenized(self, skips: Counter[str]) -> Iterator[TokenizedFunction]:
-        model = self.model
-        language = language_of(self.data.config).name
-        for row in self.data.each_row():
-            try:
-                code = Code(row["code"], language)
-            except ParseError:
-                skips["does not parse"] += 1
-                continue
-            (text,) = model.read([code.text])
-            if len(text.ids) > model.longest:
-                skips[f"more than {model.longest} sub-tokens"] += 1
-                continue
-            ((_, offsets, special),) = model.encode([code.text])
-            offsets = offsets[~special]
-            start, end = np.array([(token.start, token.end) for token in code.tokens]).T
-            none = np.zeros(len(offsets), bool)
-            exact = exact_offsets(model.tokenizer)
-            alignment = align(code.text, start, end, offsets, none, exact=exact)
-            unscored = len(offsets) - len(text.positions)  # a first sub-token that nothing predicts
-            first = alignment.first - unscored
-            last = alignment.last - unscored
-            yield TokenizedFunction(
-                row["index"],
-                code,
-                text,
-                first,
-                last,
-                offsets[:, 1],
-                np.empty((len(first), 3)),
-            )
-
     def run(self, part: Sequence[TokenizedFunction], bar: tqdm) -> SurprisalLedger:
         cells = []
         for function, (scores,) in zip(
@@ -503,6 +473,38 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
                 means = [measured[rows].mean(axis=0).round(DECIMALS) for rows in (tokens, controls)]
                 cells.append((*about, *np.concatenate(means)))
         return self.ledger(self.node_types, cells)
+
+
+def tokenized_functions(
+    model: ScoringModel, data: Functions, skips: Counter[str]
+) -> list[TokenizedFunction]:
+    """The functions that a model can read; of the others, why, in `skips`."""
+    functions = []
+    language = language_of(data.config).name
+    for row in data.each_row():
+        try:
+            code = Code(row["code"], language)
+        except ParseError:
+            skips["does not parse"] += 1
+            continue
+        (text,) = model.read([code.text])
+        if len(text.ids) > model.longest:
+            skips[f"more than {model.longest} sub-tokens"] += 1
+            continue
+        ((_, offsets, special),) = model.encode([code.text])
+        offsets = offsets[~special]
+        start, end = np.array([(token.start, token.end) for token in code.tokens]).T
+        none = np.zeros(len(offsets), bool)
+        exact = exact_offsets(model.tokenizer)
+        alignment = align(code.text, start, end, offsets, none, exact=exact)
+        unscored = len(offsets) - len(text.positions)  # a first sub-token that nothing predicts
+        first, last = alignment.first - unscored, alignment.last - unscored
+        like = np.empty((len(first), 3))
+        functions.append(
+            TokenizedFunction(row["index"], code, text, first, last, offsets[:, 1], like)
+        )
+    _score_grams(functions)
+    return functions
 
 
 def _score_grams(functions: Sequence[TokenizedFunction]) -> None:
@@ -532,7 +534,9 @@ def _match(
         for column, role in enumerate(results.ROLES):
             spans = [_tokens_in(node, role) for node in of_kind]
             taken = sorted({token for span in spans for token in span})
-            control_of = dict(zip(taken, _controls(function, np.array(taken, int)).tolist()))
+            size = function.last - function.first
+            controls = controls_of(function, np.array(taken, int), size)
+            control_of = dict(zip(taken, controls.tolist()))
             for number, span in enumerate(spans):
                 tokens = [token for token in span if control_of[token] >= 0]
                 if tokens:
@@ -552,11 +556,10 @@ def _tokens_in(node: Node, role: str) -> list[int]:
     return [*range(node.first, node.last + 1)]
 
 
-def _controls(function: TokenizedFunction, taken: np.ndarray) -> np.ndarray:
-    """The token outside of `taken` that is most like each of these, the first of equals; -1 without
-    any: (tokens,)."""
+def controls_of(function: TokenizedFunction, taken: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The token outside of `taken` that is most like each of these, of the same `size` (T,), the
+    first of equals; -1 without any: (tokens,)."""
     _, frequency, place = function.like.T
-    size = function.last - function.first
     free = np.delete(np.arange(len(size)), taken)
     free = free[function.first[free] >= 0]
     controls = np.full(len(taken), -1)
