@@ -115,7 +115,7 @@ def evaluate(
         (`probing.evidence.bits`); of masked language models, which see what is behind, too,
         `syntax/pseudo_bits_per_byte` and so on.
         `heads`: `syntax/held_out`, top-1 UAS, rule `first`, mean over relations;
-        `syntax/best_rule`, that of the best baseline on the same edges; `syntax/beyond_offset`,
+        `syntax/best_baseline`, that of the best baseline on the same edges; `syntax/beyond_offset`,
         that of heads on edges that the best offset of their relation misses. `pairs`:
         `syntax/preference`, the minimal pairs of which it finds the text that parses likelier.
         `masks`: `syntax/restored`, the masked sub-tokens of syntax nodes that it restores, mean
@@ -276,7 +276,7 @@ def _ratio(parts: np.ndarray) -> tuple[float, float]:
 
 
 def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
-    """The scores of heads, and of the best rule on the same edges."""
+    """The scores of heads, and of the best baseline on the same edges."""
     session, language = reading.session, reading.language
     reads = [reading.drawn(language, split, tokens / 2) for split in ("validation", "test")]
     results = [_run_alone(Probing(session, read, batch_tokens=_BATCH_TOKENS)) for read in reads]
@@ -284,7 +284,7 @@ def _heads(reading: _Reading, tokens: int) -> dict[str, float]:
     read = [tuple(np.unique(ledger.function).tolist()) for ledger in (validation, test)]
     numbers = {
         "held_out": _mean_uas(held_out(validation, test)),
-        "best_rule": _best_rule(language, results[0].settings.direction, *read),
+        "best_baseline": _best_baseline(language, results[0].settings.direction, *read),
     }
     if (hard := beyond_offsets(validation, test)) is not None:
         numbers["beyond_offset"] = _mean_uas(hard.chosen)
@@ -369,7 +369,7 @@ def _drawn_rows(config: str, split: str, functions: int | None) -> Functions:
 
 
 @cache
-def _best_rule(
+def _best_baseline(
     language: str, direction: str, chosen_on: tuple[int, ...], scored: tuple[int, ...]
 ) -> tuple[float, float]:
     """The score of the best baseline for each relation, on functions by their places."""

@@ -43,7 +43,7 @@ def named(*names):
     return {f"syntax/{name}{end}" for name in names for end in ("", "_stderr")}
 
 
-OF_HEADS = named("held_out", "best_rule", "beyond_offset") | {"syntax/heads_functions"}
+OF_HEADS = named("held_out", "best_baseline", "beyond_offset") | {"syntax/heads_functions"}
 OF_BITS = named("bits_per_byte", "bits_per_byte_matched", "bits_per_byte_grams")
 OF_DECODERS = OF_BITS | named("preference") | {"syntax/bits_functions", "syntax/pairs"}
 
@@ -82,7 +82,7 @@ def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_
     # an interval is at least as wide as that of a normal distribution
     error = numbers["syntax/held_out_stderr"]
     assert 1.9 * error < (heads.high[0] - heads.low[0]) / 2 < 2.6 * error
-    assert numbers["syntax/best_rule"] == pytest.approx(rule.hits.mean("combined").value[0])
+    assert numbers["syntax/best_baseline"] == pytest.approx(rule.hits.mean("combined").value[0])
     hard = beyond_offsets(*splits).chosen.hits.mean("model").value[0]
     assert numbers["syntax/beyond_offset"] == pytest.approx(hard)
     assert numbers["syntax/heads_functions"] == len(np.unique(splits[1].function))
