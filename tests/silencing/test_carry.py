@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from string import ascii_lowercase
+from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -22,7 +23,9 @@ from support.models.minimal_pairs import folder_of, pair
 from support.simulations.planted_heads import functions
 
 from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_metric.topk_uas import RULES
 from probing import carry
+from probing.instruments.silencing.choose import heads_that_find
 from probing.instruments.silencing.hits import BEST, MATCHED, WHOLE
 from probing.instruments.silencing.losses import Lost, hits, losses_by_share, system_of
 from probing.instruments.silencing.sets import (
@@ -117,6 +120,19 @@ def test_matched_sets_are_of_the_same_layers():
 def test_a_share_has_at_least_one_head():
     (best,) = head_sets({"a": np.arange(6)}, (2, 3), [1], 0, 0)
     assert best.heads == ((0, 0),)
+
+
+def test_heads_that_find_nothing_of_a_relation_are_of_no_set():
+    """Three edges, two of the relation `a`; of two layers of two heads, 0-1 finds one of these, and 1-0 both."""
+    ranks = np.ones((len(RULES), 3, 2, 2), np.uint8)
+    ranks[0, 0, 0, 1] = ranks[0, :2, 1, 0] = 0
+    ledger = SimpleNamespace(
+        relations=["a", "b"],
+        relation=np.array([0, 0, 1]),
+        ranks=ranks,
+        parts=lambda: [(slice(None), ranks)],
+    )
+    assert {name: list(heads) for name, heads in heads_that_find(ledger).items()} == {"a": [2, 1]}
 
 
 def test_rules_find_tokens_before():

@@ -25,7 +25,7 @@ from probing.instruments.silencing.carried import (
     CarryingLedger,
     CarryingResult,
 )
-from probing.instruments.silencing.choose import ranked_heads
+from probing.instruments.silencing.choose import heads_that_find
 from probing.instruments.silencing.sets import HeadSet, column_of
 from probing.instruments.silencing.silence import Predictor
 from probing.models.language_model import MEAN, STAND_INS
@@ -219,7 +219,7 @@ class Carrying(Experiment[ReadPair, CarryingResult]):
         chosen = None
         if validation is not None and rules is not None:
             seekers = sets.relation_seekers(validation.ledger, self._relations(validation.ledger))
-            seekers |= ranked_heads(rules.ledger)
+            seekers |= heads_that_find(rules.ledger)
             chosen = sets.head_sets(seekers, shape, self.shares, self.draws, self.seed, self.own)
         return self.session.processes.share(chosen)
 

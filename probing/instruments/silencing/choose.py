@@ -59,13 +59,27 @@ def halves(ledger: RankLedger) -> tuple[RankLedger, RankLedger]:
 def ranked_heads(ledger: RankLedger) -> dict[str, np.ndarray]:
     """Relation -> heads, as numbers over all layers, by their hits with one guess, rule first: the
     best first."""
+    return {
+        name: np.argsort(-of_heads, kind="stable")
+        for name, of_heads in _hits_of_heads(ledger).items()
+    }
+
+
+def heads_that_find(ledger: RankLedger) -> dict[str, np.ndarray]:
+    """`ranked_heads`, without those that find no dependent of a relation; a relation of which no
+    head finds any is left out."""
+    return {
+        name: np.argsort(-of_heads, kind="stable")[: np.count_nonzero(of_heads)]
+        for name, of_heads in _hits_of_heads(ledger).items()
+        if of_heads.any()
+    }
+
+
+def _hits_of_heads(ledger: RankLedger) -> dict[str, np.ndarray]:
     hits = np.zeros((len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
     for part, ranks in ledger.parts():
         np.add.at(hits, ledger.relation[part], ranks[0] == 0)
-    return {
-        name: np.argsort(-hits_of.reshape(-1), kind="stable")
-        for name, hits_of in zip(ledger.relations, hits)
-    }
+    return dict(zip(ledger.relations, hits.reshape(len(hits), -1)))
 
 
 def beats_guess(

@@ -25,7 +25,7 @@ from codesyntax_dataset.schema import EdgeCell
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.offsets import best_offsets, is_hard
-from probing.instruments.silencing.choose import ranked_heads
+from probing.instruments.silencing.choose import heads_that_find
 from probing.instruments.silencing.result import HeadPlace
 from probing.runs.data import Functions, label_digest, relabelled
 from probing.runs.records import Number, Record, listed
@@ -157,7 +157,7 @@ def relation_seekers(validation: RankLedger, relations: Sequence[str]) -> dict[s
     seekers = {}
     for suffix, edges in (("", hard), (AT_OFFSET, ~hard)):
         ledger = validation.take(edges)
-        for name, order in ranked_heads(ledger).items():
+        for name, order in heads_that_find(ledger).items():
             functions = np.unique(ledger.function[ledger.relation == ledger.relations.index(name)])
             if name in relations and len(functions) >= FEW_CLUSTERS:
                 seekers[name + suffix] = order
