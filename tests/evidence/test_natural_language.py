@@ -168,7 +168,7 @@ def test_sentences_stand_on_a_board(tiny_model, sentences, tmp_path):
         results[split] = probe(str(tiny_model), sentences, "german", split)
         results[split].save(tmp_path / "sent")
     (table,) = read([tmp_path / "sent"], sentences).tables
-    assert "nsubj:pass" in table.rows[0].hits["published"].hits.names
+    assert "nsubj:pass" in table.rows[0].read()["published"].hits.names
     ledger = results["test"].ledger
     names = [name.replace("nsubj:pass", "nsubj->pass") for name in ledger.relations]
     ProbeResult.from_ledger(dataclasses.replace(ledger, relations=names)).save(tmp_path / "sent")
