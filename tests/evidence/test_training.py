@@ -67,7 +67,7 @@ def untrained(tokenizer, seed=0, **more):
 # -------------------------------------------------------------------------------------- the numbers
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_all_functions_they_are_what_other_commands_find(tiny_model, dataset_folder):
     model, tokenizer = (of.from_pretrained(tiny_model) for of in (AutoModel, AutoTokenizer))
     numbers = probing.evaluate(model, tokenizer, tokens=10**7)

@@ -153,6 +153,7 @@ def test_at_most_ten_claims_of_an_owner_are_shown_the_newest(results, data, tmp_
     }
 
 
+@pytest.mark.long
 def test_neither_folders_nor_settings_are_a_way_around_ten_claims(results, data, tmp_path):
     """Folders that name other tables, and settings that make them. Local models, which have no owner, do not share ten."""
     save(named(results, "local"), tmp_path / "sent")

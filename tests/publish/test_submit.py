@@ -438,6 +438,7 @@ def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
         submit._complete([results], MODEL)
 
 
+@pytest.mark.long
 def test_pairs_are_submitted(dataset_folder, tmp_path):
     """Their task has the number of the result, beside that of the surface rival."""
     build("sample", ["python_pairs"], tmp_path / "data")
