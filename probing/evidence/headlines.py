@@ -39,6 +39,7 @@ from probing.instruments.likelihood.result import SCORES, UNKNOWN
 from probing.instruments.masking import hits as masking
 from probing.instruments.masking.result import OUTCOMES
 from probing.runs.data import pair_rows, read_functions
+from probing.runs.repositories import clusters_of
 from probing.stats.hits import Group, Hits
 
 TEST = ("test",)
@@ -195,7 +196,8 @@ def _nodes_in(data: Any, settings: Any) -> Hits:
         name: Group(np.searchsorted(clusters, held[name]), np.ones(len(held[name]), np.int64), {})
         for name in sorted(held)
     }
-    return Hits(clusters, groups, ("",))
+    table = read_functions(data, settings.config, settings.split).table
+    return Hits(clusters, groups, ("",), over=clusters_of(table, clusters))
 
 
 def _of_masks(results: Results, whole: Hits) -> Means:

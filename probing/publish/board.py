@@ -416,15 +416,14 @@ def _with_ranks(rows: list[BoardRow]) -> list[BoardRow]:
     if not rows:
         return []
     system = INSTRUMENTS[rows[0].about["instrument"]].headline.system
-    added: dict[
-        MeanAndMeasure, np.ndarray
-    ] = {}  # what each function adds, in files: models are many
+    # what each function or repository adds, in files: models are many
+    added: dict[MeanAndMeasure, np.ndarray] = {}
     with temporary_folder(Path(tempfile.gettempdir())) as scratch:
         for number, row in enumerate(rows):
             for name, mean in row.read().items():
-                for cell, of_cell in zip(
-                    product([name], mean.hits.measures), mean.hits.contributions(system)
-                ):
+                hits = mean.hits.drawn
+                cells = product([name], hits.measures)
+                for cell, of_cell in zip(cells, hits.contributions(system)):
                     if cell not in added:
                         shape = len(rows), len(of_cell)
                         file = scratch / f"{len(added)}"

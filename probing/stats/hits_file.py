@@ -14,6 +14,7 @@ import numpy as np
 from codesyntax_dataset.arguments import StrPath
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError
+from probing.runs.clusters import Clusters
 from probing.runs.records import JsonObject
 from probing.stats.hits import Group, Hits, Measure
 
@@ -32,7 +33,10 @@ def save(path: StrPath, tables: Mapping[str, Hits], about: JsonObject) -> None:
             arrays[f"{name}/sums"] = np.concatenate(sums, axis=-1)
         for system, means in hits.redrawn.items():
             arrays[f"{name}/redrawn/{system}"] = means(hits.counted, hits.measures)
+        if hits.over is not None:
+            arrays[f"{name}/over"] = hits.over.number
         described[name] = {
+            "over": hits.over and hits.over.unit,
             "groups": [[name, len(group.n), group.worth] for name, group in hits.groups.items()],
             "systems": hits.systems,
             "redrawn": [*hits.redrawn],
@@ -86,6 +90,7 @@ def _hits_in(name: str, arrays: Mapping[str, np.ndarray], known: JsonObject) -> 
         system: partial(_redrawn, arrays[f"{name}/redrawn/{system}"], measures)
         for system in known["redrawn"]
     }
+    unit = known["over"]
     return Hits(
         arrays[f"{name}/clusters"],
         groups,
@@ -94,6 +99,7 @@ def _hits_in(name: str, arrays: Mapping[str, np.ndarray], known: JsonObject) -> 
         frozenset(known["left_out"]),
         {tuple(pair): count for pair, count in known["families"]},
         redrawn,
+        Clusters(unit, arrays[f"{name}/over"]) if unit else None,
     )
 
 

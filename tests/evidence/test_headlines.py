@@ -194,6 +194,7 @@ def test_functions_without_nodes_of_a_type_cannot_restore_them(fewer_functions):
     held = MASKING.whole(str(fewer_functions), result.settings)
     means = MASKING.means({"test": result}, held)
     assert means["restored"].hits.groups["parameters"].total == len(held.of("parameters"))
+    assert means["restored"].hits.over.unit == "function"  # of which near copies are one
     rows = result.ledger.rows.copy()
     kind = result.ledger.node_types.index("while_statement")
     without = np.setdiff1d(held.of("parameters"), held.of("while_statement"))[0]

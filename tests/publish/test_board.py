@@ -17,7 +17,9 @@ from support.files import contents, csv_rows
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.protocol import BEST_BASELINE
 from probing import mask, prefer, probe
+from probing.evidence.protocols import MODEL
 from probing.instruments.attention.ledger import RankLedger
 from probing.instruments.attention.probe import Probing
 from probing.instruments.attention.result import ProbeResult
@@ -25,8 +27,11 @@ from probing.models.location import TINY, TINY_DECODER
 from probing.publish import board
 from probing.publish.board import MOST_CLAIMED, read
 from probing.report.board import save as save_board
+from probing.runs.clusters import Clusters
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
+from probing.stats import hits_file
+from probing.stats.hits import Hits
 from probing.stats.intervals import ranks_of
 
 pytestmark = pytest.mark.slow
@@ -95,6 +100,25 @@ def test_claimed_rows_take_no_part_in_ranks_and_tests(results, data, tmp_path, r
     for before, now in zip(alone.verified, table.verified):
         assert before.differences == now.differences
         assert before.ranks == now.ranks
+
+
+@pytest.mark.parametrize("repositories, ranks", [(3, [(1, 2), (1, 2)]), (6, [(1, 1), (2, 2)])])
+def test_ranks_are_over_what_intervals_are_over(repositories, ranks, tmp_path):
+    """Of 24 functions, one model finds all edges and the other none: three repositories are too few to tell them
+    apart, and six are enough."""
+    over = Clusters("repository", np.arange(24) % repositories)
+    rows = []
+    for number in (1, 0):
+        found = {MODEL: np.full((1, 24), number), BEST_BASELINE: np.zeros((1, 24), int)}
+        hits = Hits.of_rows(np.arange(24), ["a"] * 24, found, [("first", 1)], over=over)
+        kept = tmp_path / f"{number}.npz"
+        hits_file.save(kept, {"held-out": hits}, {"chosen": {"held-out": {}}})
+        cell = "held-out", ("first", 1)
+        means = {cell: hits.mean(MODEL).at(0)}
+        differences = {cell: hits.mean(MODEL, BEST_BASELINE).at(0)}
+        about = {"instrument": "attention"}
+        rows.append(board.BoardRow("sent", kept, about, means, differences, verified="main"))
+    assert [[*row.ranks.values()] for row in board._with_ranks(rows)] == [[each] for each in ranks]
 
 
 def test_p_is_corrected_for_the_models_that_ran(results, data, tmp_path, run_here):

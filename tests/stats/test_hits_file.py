@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from codesyntax_dataset.errors import LedgerError
+from probing.runs.clusters import Clusters
 from probing.stats.hits import Hits
 from probing.stats.hits_file import about_in, load, save
 
@@ -28,6 +29,7 @@ def test_what_is_kept_is_what_was_saved(tmp_path):
         np.array([2, 5]),
         True,
         unit="nats",
+        over=Clusters("repository", np.array([0, 4, 4])),
     )
     save(tmp_path / "kept.npz", {"held-out": counted, "place": weighed}, {"made": {"of": [1]}})
     tables, about = load(tmp_path / "kept.npz")
@@ -37,6 +39,9 @@ def test_what_is_kept_is_what_was_saved(tmp_path):
         assert list(tables[name].content()) == list(hits.content())
         assert tables[name].families == hits.families
         assert tables[name].groups.keys() == hits.groups.keys()
+    assert tables["held-out"].over is None
+    assert tables["place"].over.unit == "repository"
+    assert tables["place"].over.number.tolist() == [0, 4, 4]
     assert tables["place"].groups["c"].worth == weighed.groups["c"].worth
 
 
