@@ -18,8 +18,7 @@ import numpy as np
 from codesyntax_dataset.arguments import Paths, StrPath, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from probing.evidence.gather import Probed, find
-from probing.evidence.protocols import ONE_GUESS, Comparison, held_out
-from probing.evidence.protocols import compare_hits as compare_hits
+from probing.evidence.protocols import ONE_GUESS, Comparison, compare_hits, held_out
 from probing.runs.repositories import clustered_by
 
 

@@ -402,7 +402,7 @@ def ranks_of(shares: np.ndarray) -> list[tuple[int, int]]:
     its score (n, F): two models differ if `paired_p`, corrected for the number of pairs (Holm), is
     at most ALPHA.
 
-    >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
+    >>> ranks_of(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
     [(2, 3), (1, 1), (2, 3)]
     """
     number, clusters = shares.shape

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from codesyntax_dataset import twins
 from codesyntax_dataset.pairs.rivals import lexed
 from codesyntax_dataset.twins import Twins
 
 
 def twins_of(codes):
-    twins = Twins()
-    return [twins.first_of(10 + place, code) for place, code in enumerate(codes)]
+    known = Twins()
+    return [known.first_of(10 + place, code) for place, code in enumerate(codes)]
 
 
 def fives(code):
@@ -49,3 +50,21 @@ def test_copies_of_copies_have_the_first_function():
 
 def test_short_functions_are_copies_if_they_are_equal():
     assert twins_of(["f ( )", "f ( )", "g ( )", "", ""]) == [10, 10, 12, 13, 14]
+
+
+def test_what_many_functions_share_is_looked_up_in_few(monkeypatch):
+    """Of those that share most of their few sequences with all others: else a million would take days."""
+    compared = []
+    resemblance = twins._resemblance
+
+    def counted(one, other):
+        compared.append(other)
+        return resemblance(one, other)
+
+    monkeypatch.setattr(twins, "_resemblance", counted)
+    monkeypatch.setattr(twins, "_MOST", 3)
+    getters = [f"public int get{name} ( ) {{ return this . {name} ; }}" for name in range(100)]
+    known = Twins()
+    firsts = [known.first_of(number, code) for number, code in enumerate([*getters, getters[70]])]
+    assert firsts == [*range(100), 70]
+    assert 0 < len(compared) <= 100 * 8 * 3
