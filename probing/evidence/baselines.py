@@ -281,7 +281,7 @@ def only_kind(ledger: RankLedger, kind: str) -> RankLedger:
 
 
 def better(ledger: RankLedger) -> Choice:
-    """For each rule, relation and k the best of the kinds that `rank_ledger` has; if it is equal to the
+    """For each rule, relation and k the best of the kinds that `ledger` has; if it is equal to the
     one chosen at k - 1, that one.
 
     The one that needed fewer guesses is thereby kept when another catches up, which happens if
