@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SubmissionError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.safe_files import printable
+from codesyntax_dataset.twins import COLUMN as TWIN_COLUMN
 from probing.evidence.headlines import Headline, Mean, Means
 from probing.evidence.submission import Submission, branch_of, headline_of, name_of, scores
 from probing.instruments.registry import INSTRUMENTS
@@ -42,10 +43,12 @@ from probing.models import cache_dir
 from probing.models.location import EMBEDDED_MODELS
 from probing.publish import sources as places
 from probing.publish.sources import Found, LeftOut
+from probing.runs.clusters import CLUSTERS, FUNCTION, REPOSITORY, units_of
 from probing.runs.data import read_functions
 from probing.runs.experiment import key_of, run_kept
 from probing.runs.ledger_file import instrument_of
 from probing.runs.records import JsonObject
+from probing.runs.repositories import COLUMN as REPOSITORY_COLUMN
 from probing.runs.session import Session
 from probing.stats import hits_file
 from probing.stats.intervals import Estimate, family, ranks_of
@@ -200,6 +203,15 @@ def waiting(repo: str, number: int) -> str:
     )
 
 
+class _Split(NamedTuple):
+    """Of a split of the data: its labels, its functions, and a digest of the labels, the
+    repositories and the near copies."""
+
+    labels: str
+    functions: int
+    digest: str
+
+
 class _Reader:
     """Reads submissions, and runs them if `verify` asks for that."""
 
@@ -211,12 +223,14 @@ class _Reader:
         self._claimed: Counter[tuple[str, str]] = Counter()
         self._own: dict[tuple, BoardRow | CodeSyntaxError] = {}
         self._whole: dict[str, Any] = {}
-        self._split = cache(self._labels_and_size)
+        self._split = cache(self._read_split)
 
-    def _labels_and_size(self, config: str, split: str) -> tuple[str, int]:
-        """Of a split of the data."""
+    def _read_split(self, config: str, split: str) -> _Split:
         functions = read_functions(self.data, config, split)
-        return functions.labels, len(functions.table)
+        table = functions.table
+        alike = [name for name in (REPOSITORY_COLUMN, TWIN_COLUMN) if name in table.column_names]
+        digest = cache_dir.key([functions.labels, table.select(alike).to_pydict()])
+        return _Split(functions.labels, len(table), digest)
 
     def add(self, found: list[Found]) -> None:
         """Read what was found, the newest first."""
@@ -251,11 +265,11 @@ class _Reader:
     # ------------------------------------------------------------------------------ what is claimed
 
     def _claim(self, found: Found) -> BoardRow:
-        """What follows from the ledgers of a submission, which are read once for data of the same
-        labels; raises SubmissionError if nothing does."""
+        """What follows from the ledgers of a submission, which are read once for the same data;
+        raises SubmissionError if nothing does."""
         kept = self._place("submission", found.known_by)
         about = hits_file.about_in(kept)
-        if about is None or about["labels"] != self._labels_of(about["made"]):
+        if about is None or about["data"] != self._digests(about["made"]):
             about = self._follow(found, kept)
         if "refused" in about:
             raise SubmissionError(about["refused"])
@@ -264,23 +278,26 @@ class _Reader:
     def _follow(self, found: Found, kept: Path) -> JsonObject:
         """Keep what follows from the ledgers of a submission, or why nothing does."""
         made: JsonObject = {}
-        labels: list[str] = []
+        digests: list[str] = []
         try:
             submission = _read_submission(found)
             made = submission.made
-            labels = self._labels_of(made)
-            if labels != [each.settings.labels for each in submission.results.values()]:
-                raise SubmissionError("its labels are not those of the data")
+            digests = self._digests(made)
+            for split, result in submission.results.items():
+                if result.settings.labels != self._split(result.settings.config, split).labels:
+                    raise SubmissionError("its labels are not those of the data")
             model = found.origin.model or submission.settings.model
             return self._save(kept, submission, model)
         except (SubmissionError, LedgerError) as error:
-            about = {"refused": str(error), "made": made, "labels": labels}
+            about = {"refused": str(error), "made": made, "data": digests}
             hits_file.save(kept, {}, about)
             return about
 
-    def _labels_of(self, made: JsonObject) -> list[str]:
-        """The labels of the data, of the configs and splits of ledgers that were `made` so."""
-        return [self._split(each["settings"]["config"], split)[0] for split, each in made.items()]
+    def _digests(self, made: JsonObject) -> list[str]:
+        """Those of the data, of the configs and splits of ledgers that were `made` so."""
+        return [
+            self._split(each["settings"]["config"], split).digest for split, each in made.items()
+        ]
 
     def _place(self, *key: Any) -> Path:
         return self.folder / f"{cache_dir.key(key)}.npz"
@@ -296,14 +313,17 @@ class _Reader:
         means = headline.means(submission.results, self._whole[key])
         own = scores(means, headline.system)
         over = scores(means, headline.system, headline.rival)
+        hits = next(iter(means.values())).hits  # of pairs they are by repository
+        units = units_of(hits.over) if result.UNIT == FUNCTION else CLUSTERS[REPOSITORY]
         about = {
             "instrument": result.instrument,
             "model": model,
+            "over": units,
             "signature": result.signature,
-            "functions": self._split(result.settings.config, result.settings.split)[1],
+            "functions": self._split(result.settings.config, result.settings.split).functions,
             "table": submission.table,
             "made": submission.made,
-            "labels": [each.settings.labels for each in submission.results.values()],
+            "data": self._digests(submission.made),
             "chosen": {name: mean.chosen for name, mean in means.items()},
             "scores": [[*cell, own[cell], over[cell]] for cell in own],
         }
@@ -344,7 +364,7 @@ class _Reader:
         keys = [key_of(experiment) for experiment in experiments.values()]
         kept = self._place("board", keys, claimed.revision)
         about = hits_file.about_in(kept)
-        if None in keys or about is None:
+        if None in keys or about is None or about["data"] != self._digests(about["made"]):
             results = {split: run_kept(experiment) for split, experiment in experiments.items()}
             if results["test"].settings.revision != claimed.revision:
                 experiments["test"].functions  # noqa: B018 - loads the model

@@ -20,6 +20,7 @@ from probing.report import folder, specs
 from probing.report.document import RowRecord, Section, Table
 from probing.report.folder import Report, model_pages
 from probing.report.words import method, number_of
+from probing.runs.clusters import over_in_words
 from probing.stats.hits import Hits
 from probing.stats.intervals import Estimate
 
@@ -103,7 +104,8 @@ def _title(table: BoardTable) -> str:
     units = f"{result.UNIT}s" if result.UNIT != "function" else language_of(shared["config"]).units
     total = table.rows[0].about["functions"]
     named = [shared["config"], shared["instrument"], shared.get("direction", "")]
-    return f"{', '.join(filter(None, named))}: {total:,} {units}"
+    over = over_in_words(table.rows[0].about["over"])
+    return f"{', '.join(filter(None, named))}: {total:,} {units}{over}"
 
 
 def _page_name(row: BoardRow) -> str:

@@ -54,6 +54,11 @@ def unit_of(over: Clusters | None) -> str:
     return over.unit if over else FUNCTION
 
 
+def units_of(over: Clusters | None) -> str:
+    """What intervals and tests of results or hits are over, in the plural."""
+    return CLUSTERS[over.unit] if over else UNKNOWN
+
+
 def clusters_in_words() -> str:
     """What intervals and tests of what was read are over, in the plural."""
     now = reading.get()
@@ -66,8 +71,8 @@ def cluster_in_words() -> str:
     return " or ".join(unit for unit, units in CLUSTERS.items() if units in plural)
 
 
-def over_in_words() -> str:
+def over_in_words(words: str | None = None) -> str:
     """The end of the titles of intervals and tests that are not over functions, or not over known
-    copies; else empty."""
-    words = clusters_in_words()
+    copies; else empty. `words`: what they are over, by default all that was read."""
+    words = words or clusters_in_words()
     return f"; intervals and p over {words}" if words != CLUSTERS[FUNCTION] else ""

@@ -18,9 +18,9 @@ from probing.runs.clusters import (
     FUNCTION,
     LEAST_REPOSITORIES,
     REPOSITORY,
-    UNKNOWN,
     Clusters,
     reading,
+    units_of,
 )
 from probing.runs.data import find_split, labels_read, load_functions
 
@@ -63,7 +63,7 @@ class _RepositoriesRead:
         """Raises DatasetError and LedgerError where repositories are asked for, and the data do not
         tell them, or those of `functions` are fewer than LEAST."""
         clusters = self._clusters(file, settings, functions)
-        self.found.add(CLUSTERS[clusters.unit] if clusters else UNKNOWN)
+        self.found.add(units_of(clusters))
         return clusters
 
     def _clusters(self, file: Path, settings: Any, functions: np.ndarray) -> Clusters | None:

@@ -8,6 +8,7 @@ import re
 import shutil
 
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 from support.attacks.ledgers import MASKED, RANKS, TEXTS, forged, forged_rows
 from support.commands import run
@@ -17,6 +18,7 @@ from support.files import contents, csv_rows
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import BEST_BASELINE
 from probing import mask, prefer, probe
 from probing.evidence.protocols import MODEL
@@ -344,6 +346,23 @@ def of_other_relations(results):
 def of_half_the_edges(results):
     ledger = results["test"].ledger
     return {**results, "test": ProbeResult.from_ledger(ledger.take(np.arange(0, len(ledger), 2)))}
+
+
+def test_a_title_says_if_near_copies_are_unknown(results, data, tmp_path):
+    """As they are in data that were built before their column was."""
+    save(results, tmp_path / "sent")
+    older = shutil.copytree(data, tmp_path / "older")
+    for file in older.rglob("*.parquet"):
+        parquet.write_table(parquet.read_table(file).drop(["twin_of"]), file)
+    (older / "SHA256SUMS").write_text(sha256sums(older))
+    titles = []
+    for place in (data, str(older)):
+        page = save_board(read([tmp_path / "sent"], place), tmp_path / "board").read_text()
+        titles += re.findall(r"<h2[^>]*>python, attention, head-to-dependent: \d+ (.*?)</h2>", page)
+    assert titles == [
+        "functions",
+        "functions; intervals and p over functions, of which near copies are unknown",
+    ]
 
 
 def test_a_title_counts_what_is_in_the_data(results, data, tmp_path):
